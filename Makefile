@@ -34,7 +34,7 @@ test: $(READY) ## run the tests, the doc pages and the docstring examples (minut
 # One run for the tests and the evidence: both are collected once, and no worker waits between them.
 # The evidence about servers (tests/conftest.py: SERVERS) takes as long again: make evidence has it.
 check: lint types contracts anchors engines serve-tests site training-tests ## everything CI runs; the tests come last
-	@LASTBIT_EVIDENCE=1 $(PYTEST) $(ARGS)
+	@LASTBIT_EVIDENCE=1 $(PYTEST) --durations=40 --durations-min=2 $(ARGS)
 
 evidence: $(READY) ## the tests that are marked as evidence: thousands of files, mutations and kills (minutes)
 	@$(PYTEST) -m evidence tests $(ARGS)
@@ -88,7 +88,7 @@ serve-tests: $(VENV)/.browser ## install what tests of the server need: a browse
 	@command -v chromium >/dev/null || \
 	    echo "No chromium here: tests in a browser will be skipped. On Debian: apt install chromium"
 
-training-tests: $(VENV)/training/.ready ## install torch and Opacus apart, and run the tests of training there
+training-tests: $(VENV)/training/.ready ## install torch, JAX and Opacus apart, and run the tests of training there
 	@$(TRAINING) -m pytest -n auto --dist worksteal \
 	    tests/training src/lastbit/training $(ARGS)
 
@@ -181,7 +181,7 @@ $(VENV)/.browser: $(READY) requirements-serve.lock
 TRAINING := $(VENV)/training/bin/python
 TRAIN_PIP := $(TRAINING) -m pip --quiet --quiet --disable-pip-version-check install --no-deps --require-hashes
 $(VENV)/training/.ready: requirements-training.lock requirements-training-cpu.lock requirements-training-gpu.lock | $(READY)
-	@echo "Installing torch and Opacus into $(VENV)/training (a minute or four) ..."
+	@echo "Installing torch, JAX and Opacus into $(VENV)/training (a minute or four) ..."
 	@$(PYTHON) -m venv --clear $(VENV)/training
 	@$(BIN)/python -c 'import pathlib, sysconfig; \
 	    own = sysconfig.get_path("purelib", vars={"base": "$(VENV)/training"}); \
@@ -189,8 +189,8 @@ $(VENV)/training/.ready: requirements-training.lock requirements-training-cpu.lo
 	    pathlib.Path(own, "above.pth").write_text(line)'
 	@$(TRAIN_PIP) -r requirements-training.lock
 	@$(TRAIN_PIP) -r requirements-training-cpu.lock 2>/dev/null || $(TRAIN_PIP) -r requirements-training-gpu.lock
-	@$(TRAINING) -c 'import torch, opacus' || \
-	    { echo "torch does not start in $(VENV)/training" >&2; exit 1; }
+	@$(TRAINING) -c 'import jax, opacus, optax, torch' || \
+	    { echo "torch, JAX or Opacus does not start in $(VENV)/training" >&2; exit 1; }
 	@touch $@
 
 $(VENV)/.site: $(READY) requirements-site.lock

@@ -63,6 +63,7 @@ DATA: dict[str, tuple[str, ...]] = {
         "pandas==3.1.1",
         "numpy==2.4.6",
     ),
+    "first names": ("gender-guesser==0.4.0",),
 }
 
 # what cannot live beside the others has a folder within theirs
@@ -77,6 +78,7 @@ APART = {
     "SmartNoise": FOLDER / "smartnoise",
     "real tables": FOLDER / "data",
     "tables of people": FOLDER / "people",
+    "first names": FOLDER / "names",
 }
 
 # the libraries of `attack_targets.py`, and as what they are installed; Tumult without its pins

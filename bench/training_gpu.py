@@ -1,6 +1,7 @@
-"""Noise and clipped sums on a CUDA device: are they right there, how fast, how many draws are open.
+"""Noise, clipped sums and steps on a CUDA device: are they right there, and how fast are they.
 
-Writes bench/results/training_gpu.json. Needs torch, triton and a device.
+Writes bench/results/training_gpu.json. Needs torch, triton and a device; steps need Opacus.
+`--only steps` measures these, and keeps what is written of the others.
 """
 
 from __future__ import annotations
@@ -201,20 +202,72 @@ def noise_results(torch: Any) -> dict[str, Any]:
     return results
 
 
+def step_results(torch: Any) -> dict[str, Any]:
+    """Steps of all ways in turn, by the wall: the median; and the most memory that one takes."""
+    import training
+
+    models: dict[str, tuple[Callable[[], Any], int, Callable[[int], Any]]] = {
+        "network 784-2048-10": (
+            lambda: torch.nn.Sequential(
+                torch.nn.Linear(784, 2048), torch.nn.ReLU(), torch.nn.Linear(2048, 10)
+            ),
+            512,
+            lambda rows: torch.randn(rows, 784),
+        ),
+        "transformer of width 256": (
+            lambda: training.Transformer(width=256),
+            256,
+            lambda rows: torch.randint(64, (rows, 32)),
+        ),
+    }
+    results: dict[str, Any] = {}
+    for name, (make, batch, inputs) in models.items():
+        torch.manual_seed(0)
+        x, y = inputs(batch).cuda(), torch.randint(10, (batch,)).cuda()
+        takers = {way: training.stepper(way, make().cuda(), batch, 60) for way in training.WAYS}
+        spent: dict[str, list[float]] = {way: [] for way in takers}
+        used = dict.fromkeys(takers, 0.0)
+        for turn in range(50):
+            for way, take in takers.items():
+                torch.cuda.synchronize()
+                torch.cuda.reset_peak_memory_stats()
+                before, start = torch.cuda.memory_allocated(), time.perf_counter()
+                take(x, y)
+                torch.cuda.synchronize()
+                if turn > 4:  # kernels are compiled in the first
+                    spent[way].append(time.perf_counter() - start)
+                    most = (torch.cuda.max_memory_allocated() - before) / 2**20
+                    used[way] = max(used[way], most)
+        results[name] = {
+            way: {"milliseconds": 1000 * float(np.median(spent[way])), "megabytes": used[way]}
+            for way in takers
+        }
+    return results
+
+
+PARTS: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "noise": noise_results,
+    "clipped sums": clip_results,
+    "steps": step_results,
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("--only", choices=sorted(PARTS), action="append", help="these alone")
     chosen = parser.parse_args()
     import torch
     import triton
 
-    results = {
-        "date": datetime.now(UTC).date().isoformat(),
-        "machine": f"{torch.cuda.get_device_name()}, torch {torch.__version__}, "
-        f"triton {triton.__version__}",
-        "noise": noise_results(torch),
-        "clipped sums": clip_results(torch),
-    }
+    results = json.loads(RESULTS.read_text("utf-8")) if chosen.only else {}
+    results["date"] = datetime.now(UTC).date().isoformat()
+    results["machine"] = (
+        f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {triton.__version__}"
+    )
+    for name, measure in PARTS.items():
+        if not chosen.only or name in chosen.only:
+            results[name] = measure(torch)
     chosen.output.write_text(json.dumps(results, indent=1) + "\n")
     print(chosen.output.read_text())
 

@@ -33,6 +33,7 @@ ROOMS: Mapping[str, str] = {
     "audit": "judging mechanisms by experiment",
     "training": "DP-SGD on whole numbers: clipping, noise, plans and runs",
     "training.tensors": "the same around torch and Opacus",
+    "training.arrays": "the same for JAX and optax",
     "report": "charts and pages of what is already public",
 }
 _IMPORT = re.compile(r"^from (\S+) import (?:\(([^)]*)\)|(.*))$", re.M)
@@ -105,6 +106,9 @@ PARAMETERS: Mapping[str, Mapping[str, str]] = {
         "pairs": "a pair of neighbouring inputs, or a list of them",
         "samples": "how many releases to draw in all",
         "error": "the probability by which the verdict may be wrong",
+        "canaries": "how many examples are left in or out by coins",
+        "guesses": "how many canaries are guessed, a number fixed before",
+        "right": "how many of the guesses are right",
     },
 }
 """What a parameter means wherever a room uses its name."""

@@ -23,12 +23,14 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-MOST = 12_270
+MOST = 12_285
 """A larger trusted base fails `make check`: raise this on purpose, and say why. Wanted: 12,000.
 
 Rows that reach their unit through other tables took 260 more: the join, the card's way, the rules.
+That no table is on a card with two units took 13.
 """
-MOST_OF_AN_ENGINE = 1_300
+MOST_OF_AN_ENGINE = 1_330
+"""Of Spark, 33 are what a frame is made of: caches, RDDs and JDBC hid one table behind two."""
 DOCS = Path(__file__).parent
 ROOMS = (
     ("The kernel", "kernel/"),

@@ -53,7 +53,7 @@ class DriversOfExtras:
     skip every such file, and of a test file leave half a module behind, in which no test is found.
     """
 
-    NAMES = frozenset({"deltalake", "psycopg", "pyspark", "torch", "triton"})
+    NAMES = frozenset({"deltalake", "jax", "optax", "psycopg", "pyspark", "torch", "triton"})
 
     @pytest.hookimpl(wrapper=True)
     def pytest_make_collect_report(

@@ -195,8 +195,8 @@ def test_the_files_that_may_name_numpys_noise_exist_and_do():
     "door", sorted(SRC.rglob("__init__.pyi")), ids=lambda path: path.parent.name
 )
 def test_everything_on_the_list_of_a_door_is_behind_it(door):
-    if door.parent.name == "tensors":
-        pytest.importorskip("torch", reason="torch is not here: make training-tests")
+    if extra := {"arrays": "optax", "tensors": "torch"}.get(door.parent.name):
+        pytest.importorskip(extra, reason=f"{extra} is not here: make training-tests")
     room = importlib.import_module(".".join(("lastbit", *door.parent.relative_to(SRC).parts)))
     stub = ast.parse(door.read_text("utf-8"))
     listed = {

@@ -192,3 +192,23 @@ def test_a_file_that_cannot_be_imported_stops_the_run(suite, tmp_path):
     assert "src/driver.py: pyspark.sql is not installed" in found.stdout
     mutant = suite("tests", "src", *own, "--doctest-ignore-import-errors")
     assert mutant.returncode == 0 and "1 passed, 5 skipped" in mutant.stdout, mutant.stdout
+
+
+_HALF_READ = re.compile(
+    r"\bduckdb\.(?:execute|sql|query)\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\.fetch(?:one|many)\("
+)
+
+
+def test_no_test_leaves_a_result_half_read_on_the_connection_that_all_share():
+    """duckdb's own connection refuses other work meanwhile: 55 tests failed that came after one."""
+    for rejected in (
+        "duckdb.execute('SELECT 1').fetchone()",
+        "duckdb.sql(f'SELECT {f(x)}', (list(a),)).fetchmany(3)",
+    ):
+        assert _HALF_READ.search(rejected)
+    assert not _HALF_READ.search("duckdb.connect().execute('SELECT 1').fetchone()")
+    files = [*(ROOT / "tests").rglob("*.py"), *(ROOT / "bench").glob("*.py")]
+    own = Path(__file__).resolve()
+    assert not [
+        file for file in files if file != own and _HALF_READ.search(file.read_text("utf-8"))
+    ]

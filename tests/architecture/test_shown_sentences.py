@@ -15,7 +15,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src" / "lastbit"
 LONGEST = 30
-LONG, MOST_LONG = 20, 36
+LONG, MOST_LONG = 20, 12
 """A sentence has at most 20 words; so many have more, and none more than 30. Lower it."""
 PHRASES = (
     "nobody may",

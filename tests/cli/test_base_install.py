@@ -34,12 +34,67 @@ def check(*arguments):
 for name in COMMANDS:
     check(name, "--help")
     check("help", name)
-    command = main.get_command(click.Context(main), name)
-    if isinstance(command, click.Group):
-        for below in command.list_commands(click.Context(command)):
-            check(name, below, "--help")
+
+def check_group(group, *path):
+    for name in group.list_commands(click.Context(group)):
+        check(*path, name, "--help")
+        below = group.get_command(click.Context(group), name)
+        if isinstance(below, click.Group):
+            check_group(below, *path, name)
+
+check_group(main)
 print(len(COMMANDS), "commands")
 """
+# The examples of helps, in the order of a first day. What they name is made before, or by them.
+EXAMPLES = """
+import shlex, sys
+import click
+import duckdb
+from click.testing import CliRunner
+from lastbit.cli.main import main
+
+rows = "SELECT range // 3 AS patient, ['a', 'b'][1 + range % 2] AS region, range % 90 AS cost, "
+rows += "range % 60 AS minutes FROM range(9_000)"
+duckdb.execute(f"COPY ({rows}) TO 'visits.parquet'")
+duckdb.execute(f"COPY ({rows}) TO 'visits.csv'")
+where = "SELECT 52.3 + random() * 0.4 AS lat, 13 + random() * 0.8 AS lon FROM range(50)"
+duckdb.execute(f"COPY ({where}) TO 'points.csv'")
+open("questions.sql", "w").write("SELECT COUNT(*) AS n FROM visits; SELECT AVG(cost) FROM visits;")
+
+def run(*arguments):
+    result = CliRunner().invoke(main, arguments)
+    if result.exit_code != 0:
+        sys.exit(f"lastbit {' '.join(arguments)}: {result.output} {result.exception}")
+
+def example(*path, more=()):
+    command, context = main, None
+    for name in path:
+        context = click.Context(command, parent=context)
+        command = command.get_command(context, name)
+    words = shlex.split(command.epilog.removeprefix("Example: lastbit "))
+    run(*words, *more)
+
+decided = ["--unit", "patient", "--max-rows", "3", "--neighbours", "add-remove", "--epsilon", "9"]
+example("card", "new", more=[*decided, "--look", "--yes"])
+run("user", "add", "visits.toml", "--role", "steward")
+run("budget", "visits.toml", "--set")
+for path in EXAMPLES_OF:
+    example(*path)
+print(len(EXAMPLES_OF), "examples")
+"""
+EXAMPLES_OF = [
+    *(("help",), ("card", "check"), ("card", "profile"), ("card", "tune"), ("query",), ("plan",)),
+    *(("budget",), ("report",), ("user", "add"), ("user", "list"), ("allowance", "set")),
+    *(("allowance", "list"), ("user", "show"), ("allowance", "remove"), ("user", "remove")),
+    *(("mechanism", name) for name in ("laplace", "gaussian", "histogram", "exponential")),
+    *(("mechanism", name) for name in ("permute-and-flip", "report-noisy-max", "above-threshold")),
+    *(("mechanism", name) for name in ("randomized-response", "thresholded-histogram")),
+    *(("median",), ("theory", "compose"), ("theory", "convert"), ("theory", "geo")),
+    *(("theory", "poll", name) for name in ("plan", "estimate", "simulate")),
+    *(("verify", name) for name in ("snapping", "rounding", "polar-laplace")),
+    *(("attack", "list"), ("leak",)),
+]
+"""Not here: those that need a function of the reader's own, a server, or a file of hers."""
 BLOCKER = """
 import sys
 
@@ -81,6 +136,11 @@ def test_the_blocker_knows_the_optional_packages():
 
 def test_every_command_has_help_without_the_extras(tmp_path):
     assert run_without_extras(HELP_OF_ALL, tmp_path) == f"{len(COMMANDS)} commands\n"
+
+
+def test_examples_of_helps_run_as_they_are_written_without_the_extras(tmp_path):
+    program = f"EXAMPLES_OF = {EXAMPLES_OF!r}\n{EXAMPLES}"
+    assert run_without_extras(program, tmp_path) == f"{len(EXAMPLES_OF)} examples\n"
 
 
 def test_the_blocker_blocks(tmp_path):

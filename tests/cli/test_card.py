@@ -336,8 +336,8 @@ def test_each_row_needs_no_bound():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--unit", "nobody"), "--unit names no column of the source"),
-        (("--types", "nobody=text"), "--types names no column"),
+        (("--unit", "nobody"), "--unit names nobody, which is no column of the source"),
+        (("--types", "nobody=text"), "--types names nobody, which is no column"),
         (("--types", "cost=real"), "unknown type for cost"),
         (("--types", "cost"), "--types names no column"),
         (("--epsilon", "much"), "--epsilon"),
@@ -362,7 +362,9 @@ def test_a_terminal_is_asked(monkeypatch):
     typed += ["text", "", "number", "date"]
     run = CliRunner().invoke(main, ["card", "new", "visits.csv"], input="\n".join(typed) + "\n")
     assert run.exit_code == 0, run.output
-    assert "names no column" in run.output and "is not a whole number" in run.output
+    assert (
+        "which is no column of the source" in run.output and "is not a whole number" in run.output
+    )
     assert "1 line to decide" in run.output
     data = tomllib.loads(without_values(Path("visits.toml").read_text("utf-8")))
     assert data["unit"] == {"column": "patient_id", "max_rows": 7}

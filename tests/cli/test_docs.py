@@ -168,6 +168,7 @@ def test_without_a_site_words_are_searched_for_too(written):
     found = succeeded("docs", "a", "cat")
     assert found.index("cat   ") < found.index("theory/laplace")  # the page about it first
     assert "are on no page" in refused("docs", "dogs")
+    assert "cat   " in succeeded("docs", "cat", "unheardof")  # no page holds both
 
 
 def test_an_installation_without_pages_says_so(written):

@@ -43,8 +43,8 @@ def test_only_noisy_coordinates_are_written(folder):
     assert not any(word in text for word in ("Ada", "Bob", "Eve", "name", "age"))
     words = " ".join(output.split())
     assert "3 noisy places" in words
-    promise = "an observer's odds between them change by at most a factor 4,"
-    assert f"at most 200 m apart, {promise}" in words
+    promise = "Whatever is released changes the odds between them by at most a factor 4."
+    assert f"at most 200 m apart. {promise}" in words
     noise = Geo(epsilon="ln(4)/200m", region=(52.3, 13.0, 52.7, 13.8))
     assert f"are within {rounded_up(noise.radius(), 4)} m of the true place" in words
     assert "expected error at most 29" in words

@@ -131,11 +131,29 @@ def test_in_a_pipe_nothing_is_taken_over_and_no_value_of_a_person_is_printed():
     assert "rows" not in data["table"]
 
 
+def test_bounds_of_whole_numbers_are_whole():
+    """Ranks lie between values: 1 % of engines have one, and the rank was 1.9988."""
+    engines = [1] * 19 + [2] * 1960 + [3] * 15 + [4] * 6
+    lines = [f"{plane},{number}" for plane, number in enumerate(engines)]
+    Path("planes.csv").write_text("\n".join(["plane,engines", *lines]) + "\n", "utf-8")
+    succeeded("card", "new", "planes.csv", "--look", "--yes", "--unit", "plane", *DECIDED)
+    low, high = card_of("planes.toml")["columns"]["engines"]["bounds"]
+    assert (low, high) in {(1, 2), (2, 3), (1, 3), (1, 4)}
+    assert "can be used" in succeeded("card", "check", "planes.toml")
+
+
+def test_the_unit_that_looks_like_one_is_named():
+    shown = succeeded("card", "new", survey(60), "--look", "--yes", *DECIDED)
+    assert 'write column = "respondent_id", perhaps' in " ".join(shown.split())
+
+
 def test_columns_are_chosen_without_a_look_too():
     options = ("--columns", "AGE,region", "--unit", "respondent_id", "--out", "a.toml")
     succeeded("card", "new", survey(60), *options)
     assert list(card_of("a.toml")["columns"]) == ["respondent_id", "age", "region"]
-    assert "names no column" in refused("card", "new", "survey.csv", "--columns", "age,income?")
+    assert "did you mean income?" in refused(
+        "card", "new", "survey.csv", "--columns", "age,income?"
+    )
     assert "names no column" in refused("card", "new", "survey.csv", "--columns", "")
 
 

@@ -283,7 +283,7 @@ def test_questions_in_python_are_told_in_the_books():
 
     lb.table("visits.toml").group_by("region").agg(n=lb.count()).release(epsilon="1/4")
     for page in (succeeded("budget", "visits.toml"), succeeded("ledger", "log", "visits.ledger")):
-        assert "(Python) n by region" in page
+        assert "(no SQL) n by region" in page
 
 
 def test_under_the_gaussian_filter_rho_pays_for_gaussian_noise_alone(folder):

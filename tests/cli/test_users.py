@@ -55,7 +55,9 @@ def books() -> Ledger:
 
 
 def test_the_first_is_a_steward_and_is_told_what_changes(folder: Path, be: Any) -> None:
-    assert "add a steward first" in refused("user", "add", "visits.toml", "--role", "analyst")
+    assert "begin with a steward: lastbit user add" in refused(
+        "user", "add", "visits.toml", "--role", "analyst"
+    )
     shown = succeeded("user", "add", "visits.toml", "--role", "steward")
     assert "principal  ada" in shown and "From now on every charge" in shown
     again = succeeded("user", "add", "visits.toml", "ana", "--role", "analyst")

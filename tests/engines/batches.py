@@ -38,7 +38,7 @@ class Batch:
 
     def split(self, found: Aggregates) -> list[Aggregates]:
         """The aggregates of every table."""
-        return [_of_table(found, number) for number in range(len(self.tables))]
+        return [of_table(found, number) for number in range(len(self.tables))]
 
 
 def drawn(strategy: Any, number: int) -> list[Any]:
@@ -82,8 +82,12 @@ def _batch(case: Case, others: Sequence[Case]) -> Batch:
             neighbours.append((first, len(tables)))
             tables.append(pair)
     whole = batched(case, len(tables))
-    rows = [(*_named(number, row), number) for number, (own, _) in enumerate(tables) for row in own]
-    labs = [_named(number, row) for number, (_, own) in enumerate(tables) for row in own]
+    rows = [
+        (*unit_of_table(number, row), number)
+        for number, (own, _) in enumerate(tables)
+        for row in own
+    ]
+    labs = [unit_of_table(number, row) for number, (_, own) in enumerate(tables) for row in own]
     whole = replace(whole, rows=tuple(rows), labs=tuple(labs), others=(), other_labs=())
     return Batch(case, whole, tables, neighbours)
 
@@ -121,18 +125,21 @@ def batching(dialect: Any) -> Any:
     return Batching()
 
 
-def _named(number: int, row: tuple[Any, ...]) -> tuple[Any, ...]:
+def id_of_table(number: int, value: Any) -> Any:
+    """The number of the table before an identifier, a whole number from 0 on or a text."""
+    if value is None:
+        return None
+    return type(value)(f"{_MARK}{number:06}{value}")
+
+
+def unit_of_table(number: int, row: Sequence[Any]) -> tuple[Any, ...]:
     """The row with the number of its table before both names of its unit."""
     whole, text, *rest = row
-    start = f"{_MARK}{number:06}"
-    return (
-        None if whole is None else int(f"{start}{whole}"),
-        None if text is None else start + text,
-        *rest,
-    )
+    return (id_of_table(number, whole), id_of_table(number, text), *rest)
 
 
-def _of_table(found: Aggregates, number: int) -> Aggregates:
+def of_table(found: Aggregates, number: int) -> Aggregates:
+    """The aggregates of the table of this number."""
     places = [place for place, key in enumerate(found.keys) if key[0] == number]
     units, single = (
         [own[at] for at in places] if own else [] for own in (found.units, found.single)

@@ -184,7 +184,7 @@ class Runner:
     def fill(self, case: Any, rows: Any, labs: Any) -> None:
         """The tables of a case of the stability suite."""
         junk = list(TABLE).index("junk")
-        read = [(*row[:junk], _junk(row[junk]), *row[junk + 1 :]) for row in rows]
+        read = [(*row[:junk], junk_number(row[junk]), *row[junk + 1 :]) for row in rows]
         short = len(TABLE) - len(COLUMNS)
         whole = [(*row, *[None] * short) if len(row) < len(TABLE) else row for row in read]
         self.make(relation(), TABLE, whole)
@@ -357,5 +357,6 @@ def spelled(kind: str, value: Any) -> Any:
     return text + ("+00" if kind == "timestamptz" else "") + ("" if year > 0 else " BC")
 
 
-def _junk(text: Any) -> Any:
+def junk_number(text: Any) -> Any:
+    """What the texts of the stability suite are, where they are stored as numbers."""
     return text if not isinstance(text, str) else float("nan") if text == "nan" else JUNK[text]

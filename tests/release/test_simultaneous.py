@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -66,6 +67,30 @@ def test_means_keep_their_own_and_the_note_says_which_are_in_it(table: Any) -> N
             assert new.low < old.low < old.high < new.high and new.value == old.value
     assert "of n, s hold all together, 40 numbers" in " ".join(wide.notes)
     assert lb.release.record_problem(wide.record) is None
+
+
+def test_an_answer_without_counts_and_sums_is_not_said_to_hold_together(table: Any) -> None:
+    answer = table.sql("SELECT g, AVG(x) AS m FROM visits GROUP BY g").release(epsilon=1)
+    wide = answer.simultaneous()
+    assert [row.cells for row in wide] == [row.cells for row in answer]
+    words = " ".join(wide.notes)
+    assert "hold all together" not in words and "shows no count and no sum" in words
+
+
+def test_whole_ends_of_units_move_by_their_chance_too() -> None:
+    """They are those that the wider noise interval would have had, or wider."""
+    rows = duckdb.sql("SELECT range // 12 AS u, range % 12 AS g FROM range(24000)")
+    some = lb.table(rows, unit="u", max_groups=4, max_rows=12, keys={"g": list(range(12))})
+    profile = some.profile(epsilon=20, keys=[["g"]])
+    answer = some.group_by("g").agg(n=lb.count_units()).release(epsilon=8, profile=profile)
+    said = answer.record["whole"]["columns"]["n"]
+    share, lost = Fraction(said["share"]["low"]), Fraction(said["lost"]) + Fraction(said["hidden"])
+    assert share < 1
+    for row in answer.simultaneous():
+        cell = row.cell("n")
+        assert cell.high is not None and cell.whole_high is not None
+        high = cell.high + Fraction(2 * math.sqrt(cell.high * (1 - share)))
+        assert cell.whole_high >= min(high / share, high + lost)
 
 
 @pytest.mark.evidence

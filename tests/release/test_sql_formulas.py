@@ -124,6 +124,25 @@ SELECT cost // 100 > 2.5 AS more, COUNT(*) AS n FROM visits GROUP BY more
 """.strip().splitlines()
 
 
+QUOTIENTS = """
+SELECT AVG(age // 7.0) AS a, AVG(age // 1e1) AS b, AVG((age * 2.0) // 7) AS c, AVG(age // 7) AS d FROM visits
+SELECT AVG(FLOOR(age) // 7) AS a, AVG(CEIL(age // 3) // 3) AS b FROM visits
+SELECT AVG(ROUND(age) // 7) AS a, AVG(ROUND(age, -1) // 7) AS b, AVG(-ROUND(age) // 7) AS c FROM visits
+SELECT AVG(CASE WHEN age > 30 THEN 2.0 ELSE age END // 7) AS a, AVG(COALESCE(age, 2.0) // 7) AS b FROM visits
+SELECT AVG(NULLIF(age, 2.0) // 7) AS a, AVG(GREATEST(FLOOR(age), age) // 7) AS b FROM visits
+SELECT COUNT(*) // 7.0 AS a, CEIL(COUNT(*)) // 7 AS b, ROUND(COUNT(*)) // 7 AS c FROM visits
+SELECT ward, COUNT(*) AS n FROM visits WHERE age // 10.0 > 3.5 GROUP BY ward HAVING COUNT(*) // 1e3 > 0.25
+SELECT ROUND(age) // 10 AS decade, COUNT(*) AS n FROM visits GROUP BY 1 HAVING COUNT(*) > 1 ORDER BY 1
+""".strip().splitlines()  # noqa: E501
+
+
+@pytest.mark.parametrize("text", QUOTIENTS)
+def test_whole_quotients_are_of_what_is_whole_in_duckdb(
+    text: str, engine: Any, visits: Any
+) -> None:
+    assert_same(text, engine, visits)
+
+
 @pytest.mark.parametrize("text", BOUNDED)
 def test_bounds_that_follow_from_those_of_columns(text: str, engine: Any, visits: Any) -> None:
     assert_same(text, engine, visits)

@@ -168,6 +168,8 @@ def laplace(value):
     return MECHANISM.release(value)
 def rounded(value, u, sign):
     return min(max(0.25 * round((value + sign * math.log(u)) / 0.25), -8.0), 8.0)
+def loop(included):
+    return 0 * included
 """
 
 

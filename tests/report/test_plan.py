@@ -139,8 +139,8 @@ def test_a_quantile_that_is_far_off_by_the_declared_rows_is_told() -> None:
     alone = card(rows=9, unit=None, max_rows=1, max_groups=None)
     (hint,) = plan_words(planned(whole, alone, epsilon=1)).hints
     assert hint.endswith(
-        "the table has about 9 rows, and the rank may be off by 100 % of them; "
-        "to come closer, pay more"
+        "the table has about 9 rows, and the rank may be off by 100 % of them. "
+        "To come closer, pay more"
     )
 
 

@@ -70,7 +70,7 @@ class ReachedCase:
 def read(kind):
     """What each raw identifier is, where the card reads it as this type."""
     values = {
-        raw: duckdb.execute("SELECT TRY_CAST(? AS BIGINT)", [raw]).fetchone()[0] for raw in RAW
+        raw: duckdb.execute("SELECT TRY_CAST(? AS BIGINT)", [raw]).fetchall()[0][0] for raw in RAW
     }
     return {raw: raw for raw in RAW} if kind == "text" else values
 

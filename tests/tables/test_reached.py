@@ -413,11 +413,13 @@ def test_what_reaches_a_unit_is_not_said_by_folders(place, where):
         asked.agg(n=lb.count()).release(epsilon=1)
 
 
-def test_other_engines_refuse_it_before_anything_is_read(table):
-    elsewhere = replace(table.card.source, kind="postgres")
+@pytest.mark.parametrize("kind", ["postgres", "spark"])
+def test_all_tables_on_the_way_are_on_one_engine(table, kind):
+    elsewhere = replace(table.card.source, kind=kind)
     linked = tuple(replace(one, source=elsewhere) for one in table.card.through)
-    with pytest.raises(InvalidParameter, match="through is not known on postgres"):
-        with_way(replace(table.card, source=elsewhere, through=linked))
+    assert with_way(replace(table.card, source=elsewhere, through=linked)).through == linked
+    with pytest.raises(InvalidParameter, match=f"is on {kind}, and the table on duckdb"):
+        replace(table.card, through=linked)
 
 
 @pytest.mark.parametrize(

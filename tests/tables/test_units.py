@@ -353,6 +353,25 @@ def test_a_public_table_is_not_a_private_one(tmp_path):
         table.join("open", on="u").agg(n=lb.count()).release(epsilon=1)
 
 
+def test_no_file_is_there_twice_with_rows_of_different_units(tmp_path):
+    """Messages by who sent them, beside those by who got them: to take away those of one person
+    takes from what others sent and got. What moved was more than one unit counts for.
+    """
+    place = tmp_path / "messages.parquet"
+    duckdb.sql(f"COPY (SELECT 1 AS sent, 2 AS got) TO '{place}'")
+    by = {unit: lb.table(place, unit=unit, max_rows=1) for unit in ("sent", "got")}
+    elsewhere = frame("SELECT 1 AS sent")
+    for own, private in (
+        (place, {"a": by["got"]}),
+        (elsewhere, {"a": by["got"], "b": by["sent"]}),
+    ):
+        table = lb.table(own, unit="sent", max_rows=1, private=private)
+        with pytest.raises(InvalidParameter, match="where its rows are other units'"):
+            table.agg(n=lb.count()).release(epsilon=1)
+    same = lb.table(place, unit="sent", max_rows=1, private={"a": by["sent"]})
+    assert same.agg(n=lb.count()).release(epsilon=1)
+
+
 @pytest.mark.parametrize("kind", ["BIGINT", "DOUBLE"])
 @pytest.mark.parametrize(
     ("wanted", "value"),

@@ -79,7 +79,7 @@ def test_force_convicts(mutant):
     assert caught
 
 
-def test_an_ordinary_gradient_loses_no_more_than_a_step_and_a_millionth():
+def test_an_ordinary_gradient_loses_no_more_than_a_step_and_a_ten_thousandth():
     rng = np.random.default_rng(3)
     for kind in KINDS:
         rows: Any = rng.standard_normal((50, 300)).astype(kind)
@@ -87,7 +87,7 @@ def test_an_ordinary_gradient_loses_no_more_than_a_step_and_a_millionth():
         exact = rows.astype(np.float64)
         exact *= np.minimum(1, 5 / np.linalg.norm(exact, axis=1))[:, None]
         counts = whole_gradients(rows, clip)
-        assert np.abs(counts * float(clip.step) - exact).max() < 5 * 2**-20 + 2 * float(clip.step)
+        assert np.abs(counts * float(clip.step) - exact).max() < 5 * 2**-13 + 2 * float(clip.step)
         assert (np.abs(counts * float(clip.step)) <= np.abs(exact) * (1 + 2**-20)).all()
 
 

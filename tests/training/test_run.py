@@ -116,6 +116,32 @@ def test_a_child_and_a_copy_have_no_steps(folder):
         copy.deepcopy(unkept)
 
 
+def test_a_child_with_the_number_of_its_ancestor_has_no_steps(monkeypatch):
+    """Numbers of processes come again. Before: it took the steps that the ancestor took too."""
+    run = start_run(PLAN)
+    number = os.getpid()
+    child = os.fork()
+    if not child:
+        monkeypatch.setattr(os, "getpid", lambda: number)
+        try:
+            run.take_step()
+        except InvalidParameter:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+def test_a_run_that_somebody_answered_is_over(folder):
+    """Before: claims named the answer's entry, so that all steps were there again, uncharged."""
+    run = started(folder)
+    while run.steps_left:
+        run.take_step()
+    books = Ledger.open(folder / "l.ledger")
+    books.settle(run.entry, {"plan_digest": PLAN.digest, "cost": PLAN.price.to_json()})
+    with pytest.raises(InvalidParameter, match="is over"):
+        started(folder)
+
+
 def test_the_name_of_a_run_stands_for_one_plan(folder):
     started(folder)
     other = training_plan(examples=100, batch=10, steps=21, noise_multiplier=2, delta="1e-6")

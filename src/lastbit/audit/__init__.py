@@ -1,10 +1,11 @@
 """Judges mechanisms by experiment: anybody's, and with certainty where it accuses.
 
-Three ways in, by how much is known of what is judged.
+Four ways in, by how much is known of what is judged.
 
 | you have | use | you get |
 |---|---|---|
 | a function that adds noise, and its claim | `distinguish` | a certified lower bound on epsilon |
+| a training loop, of which one run is affordable | `audit_training` | the same, by canaries |
 | a library, or noise whose construction is known | `attack` | the verdicts of published attacks |
 | a whole program that uses noise | `audit_program`, or `record`, `replay` | leaks, the true cost |
 

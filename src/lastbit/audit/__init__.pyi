@@ -27,6 +27,13 @@ from lastbit.audit.bounds import (
     error_of as error_of,
     interval as interval,
 )
+from lastbit.audit.canaries import (
+    MOST_CANARIES as MOST_CANARIES,
+    TrainingAudit as TrainingAudit,
+    audit_training as audit_training,
+    guesses_epsilon_lower as guesses_epsilon_lower,
+    guesses_tail as guesses_tail,
+)
 from lastbit.audit.inputs import (
     MOST_PAIRS as MOST_PAIRS,
     SeededRandom as SeededRandom,
@@ -72,15 +79,19 @@ __all__ = [
     "SumTarget",
     "Tape",
     "Target",
+    "TrainingAudit",
     "Verdict",
     "attack",
     "attack_named",
     "audit_program",
+    "audit_training",
     "delta_lower",
     "distinguish",
     "distinguish_by_law",
     "distinguish_by_sampling",
     "epsilon_lower",
+    "guesses_epsilon_lower",
+    "guesses_tail",
     "interval",
     "neighbours",
     "noise",

@@ -26,21 +26,23 @@ Records of before `rows_alike` lack it, and have the wider intervals of `_mixed`
 Differs  that the histogram is the one that the ledger has for these data, and of the question's own
          rows where it says so, is not seen here (`lastbit ledger verify` shows the entry that is
          named). Of a share only its lower end is worked out. The whole interval of a formula holds
-         the other one, is unknown where one of its parts is, and assumes what they assume; only
-         those of quotients of two columns are worked out again
+         the other one, is unknown where one of its parts is, and assumes what they assume. Those
+         of quotients of two columns are worked out again; others must hold what the formula is at
+         all ends of its parts, at the first and last ends of more than 8, and not of totals
 Checked  tests/release/test_whole.py
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
+from .formulas import DOUBLES, evaluate, has_total
 from .numbers import Json, exp_bounds, ln_bounds, ratio, require, sqrt_bounds
 from .shown import ShownQuestion
 
@@ -62,6 +64,7 @@ _WITHIN = ("sum", "mean", "variance", "std", "quantile", "min", "max", "cdf")
 _OF = ("mean", "variance", "std", "quantile", "cdf")
 _ROWS = frozenset({"max_rows", "max_groups"})
 _FAR = Fraction(1300)
+_MOST_PARTS = 8
 
 
 def check_whole(record: Json, question: ShownQuestion, plan: Json, query: Json) -> None:
@@ -89,6 +92,7 @@ class _Derivation:
     def __init__(self, whole: Json, question: ShownQuestion, plan: Json, query: Json) -> None:
         self.said, self.plan = whole["columns"], plan
         self.parts = {part.name: part for part in question.aggregates}
+        self.derived = dict(question.derived)
         self.formulas = {name: _columns_in(formula) for name, formula in question.derived}
         self.products = {name: _product_of(formula) for name, formula in question.derived}
         inner, joins, keys = query.get("per_unit"), query["joins"], query["keys"]
@@ -171,6 +175,8 @@ class _Derivation:
             require(wide, "a formula knows more than its parts")
             if lossy and not unknown and low is not None and high is not None:
                 _check_wider(ends, self._ratio(name, (low, high), others))
+                if not self._is_quotient(name):
+                    self._check_corners(name, ends, others)
         elif low is not None and high is not None:
             _check_wider(ends, self._ends(name, low, high))
 
@@ -208,13 +214,31 @@ class _Derivation:
         mixed = _mixed_alike if rows_alike else _mixed
         return mixed(part.function, (low, high), part.bounds, share)
 
+    def _is_quotient(self, name: str) -> bool:
+        """Whether a formula is a multiple of one column by another."""
+        _, powers = self.products[name] or (0, {})
+        return sorted(powers.values()) == [-1, 1]
+
+    def _check_corners(self, name: str, ends: tuple[Any, Any], others: Mapping[str, Json]) -> None:
+        """What the formula is where each part is at an end of its own lies in its interval."""
+        formula, names = self.derived[name], list(dict.fromkeys(self.formulas[name]))
+        places = ("whole_low", "whole_high")
+        corners: Iterable[tuple[str, ...]] = product(places, repeat=len(names))
+        if len(names) > _MOST_PARTS:
+            corners = zip(*[places] * len(names), strict=True)
+        for corner in () if has_total(formula) else corners:
+            row = {one.lower(): others[one][end] for one, end in zip(names, corner, strict=True)}
+            value = evaluate(formula, row, DOUBLES)
+            if isinstance(value, float):
+                _check_wider(ends, (Fraction(value), Fraction(value)))
+
     def _ratio(
         self, name: str, ends: tuple[Fraction, Fraction], others: Mapping[str, Json]
     ) -> tuple[Fraction | None, Fraction | None]:
         """Of a quotient of two columns the narrowest interval; of others that of the noise."""
         low, high = ends
         factor, powers = self.products[name] or (Fraction(0), {})
-        if sorted(powers.values()) != [-1, 1]:
+        if not self._is_quotient(name):
             return low, high
         above, below = sorted(powers, key=powers.__getitem__, reverse=True)
         parts, about = [self.parts[one] for one in (above, below)], self.said[name]["about"]

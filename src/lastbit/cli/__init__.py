@@ -23,6 +23,7 @@ imports a command's file when the command is run.
 | `convert.py`, `compose.py` | guarantees from kind to kind, several together |
 | `verify.py`, `check.py` | what float code loses, and certificates checked |
 | `audit.py`, `attack.py` | anybody's mechanism audited, and attacked |
+| `audit_training.py` | a training loop audited by canaries |
 | `law_panels.py` | the picture of an audit |
 | `leak.py` | textbook noise that leaks, and exact noise that holds |
 """

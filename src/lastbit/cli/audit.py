@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -35,7 +36,17 @@ from lastbit.audit import (
 from lastbit.cli.files import check_folder, rows_of, save
 from lastbit.cli.law_panels import evidence_of, readable
 from lastbit.cli.loading import Subject, foreign_code, named, subject_of
-from lastbit.cli.options import FILE, Exact, command, json_option, option, refusal
+from lastbit.cli.options import (
+    FILE,
+    Command,
+    Exact,
+    Group,
+    command,
+    json_option,
+    option,
+    refusal,
+    typed,
+)
 from lastbit.cli.output import Facts, Heading, seen_above, show, show_json, waiting
 from lastbit.errors import LastbitError
 from lastbit.exact import exact_text, rounded_down, rounded_near, rounded_up
@@ -47,6 +58,7 @@ from lastbit.verify import Code
 Pairs: TypeAlias = list[tuple[Any, Any]]
 SECONDS_ALLOWED = Exact(ends=(Fraction(1, 10), 10**6), remedy="pass, say, 60")
 MOST_SAMPLES = 1 << 32
+TRAINING = "training"
 MOST_ENTRIES = 1000
 HARDLY = Fraction(1, 10**9)
 SHAPE = "write a list of pairs, such as [[0, 1], [[3, 1], [3, 2]]]"
@@ -80,8 +92,53 @@ class Asked:
     seed: int
 
 
-@command("audit module:function --epsilon 1 --confidence 0.9 --html report.html")
-@click.argument("mechanism", metavar="MODULE:FUNCTION")
+class Audit(Command, Group):
+    """`audit module:function`; if the first word is `training`, the command of that name."""
+
+    allow_extra_args = False
+    allow_interspersed_args = True
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return [TRAINING]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        if cmd_name != TRAINING:
+            return None
+        found: click.Command = getattr(import_module("lastbit.cli.audit_training"), TRAINING)
+        return found
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Of the command below, where it is named; so its own options are not asked for here."""
+        below = self.get_command(click.Context(self), args[0]) if args else None
+        if below is None:
+            return super().make_context(info_name, args, parent, **extra)
+        return below.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return click.Command.collect_usage_pieces(self, ctx)
+
+
+class Mechanism(click.Argument):
+    """The argument of `audit`, which is no part of the name of the command below."""
+
+    def get_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return super().get_usage_pieces(ctx) if isinstance(ctx.command, Audit) else []
+
+
+@command(
+    "audit module:function --epsilon 1 --confidence 0.9 --html report.html",
+    Audit,
+    invoke_without_command=True,
+)
+@click.argument("mechanism", metavar="MODULE:FUNCTION", cls=Mechanism)
 @option("--epsilon", "The loss that is claimed.", required=True)
 @option("--delta", "The claimed delta.", default="0")
 @option(
@@ -139,8 +196,10 @@ def audit(
 
     An event is looked for that tells two neighbouring inputs apart, then counted in fresh runs.
     Where the exact law is known, the laws are compared and held against some releases. A law that
-    they contradict is not believed. The exit status is 0 if nothing was found, 1 if a violation is
-    certified or the law differs from release. It is 2 if the audit could not be run.
+    they contradict is not believed. The exit status is 0 if nothing was found. It is 1 if a
+    violation is certified or the law differs, 2 if the audit could not be run.
+
+    lastbit audit training audits a training loop in one run.
     """
     settings = Asked(error=error_of(error, confidence), **asked)
     if neighbours is not None and (dimension is None or pairs is not None):
@@ -301,18 +360,13 @@ def _by_law(subject: Subject, pairs: Pairs, asked: Asked) -> AuditResult | None:
 
 def _rerun(name: str, asked: Asked, given: Sequence[str], result: AuditResult) -> str:
     """The command that audits once more, with as many tests as decided this time."""
-
-    def exactly(number: Fraction) -> str:
-        exact = exact_text(number)
-        return str(number) if exact.endswith("...") else exact
-
-    words = ["lastbit", "audit", name, "--epsilon", exactly(asked.epsilon)]
-    words += ["--delta", exactly(asked.delta)] if asked.delta else []
+    words = ["lastbit", "audit", name, "--epsilon", typed(asked.epsilon)]
+    words += ["--delta", typed(asked.delta)] if asked.delta else []
     words += given
     if not result.exact:
         count = asked.samples or (result.trials + result.other_trials) // 2
-        words += ["--samples", str(count)] if count else ["--seconds", exactly(asked.seconds)]
-        words += ["--error", exactly(asked.error), "--seed", str(asked.seed)]
+        words += ["--samples", str(count)] if count else ["--seconds", typed(asked.seconds)]
+        words += ["--error", typed(asked.error), "--seed", str(asked.seed)]
     return shlex.join(words)
 
 

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, cast
 
@@ -193,7 +194,7 @@ def _page(target: Path, typed: Typed, seen: Seen | None) -> list[Part]:
         if not seen.accepted and not _on_terminal():
             parts.append(Columns(("column", "type", "proposed"), proposal_rows(seen.columns)))
     if problems:
-        parts.append(open_lines(problems))
+        parts.append(open_lines(_with_likely_unit(problems, seen)))
     if seen is not None and any(column.from_data for column in seen.columns.values()):
         parts.append(TAKEN if seen.accepted else WAITING)
     if seen is None and None in typed.values():
@@ -235,7 +236,14 @@ def _column(name: str, columns: Mapping[str, Any], option: str) -> str:
     for column in columns:
         if column.lower() == name.lower():
             return column
-    raise refusal(option, "names no column of the source", f"use one of {listed_names(columns)}")
+    if not name:
+        raise refusal(
+            option, "names no column of the source", f"use one of {listed_names(columns)}"
+        )
+    lowered = {column.lower(): column for column in columns}
+    near = get_close_matches(name.lower(), lowered, n=1)
+    remedy = f"did you mean {lowered[near[0]]}?" if near else f"use one of {listed_names(columns)}"
+    raise refusal(option, f"names {printable(name, 40)}, which is no column of the source", remedy)
 
 
 def _decided(
@@ -435,6 +443,19 @@ def _among(words: Sequence[str]) -> Callable[[str], str]:
 
 
 # ---------------------------------------------------------------- what is shown
+
+
+def _with_likely_unit(problems: Sequence[Problem], seen: Seen | None) -> list[Problem]:
+    """The same lines; that of the unit names the column that looks like it, if one does."""
+    if seen is None or seen.unit is None:
+        return list(problems)
+    words = f'column = "{printable(seen.unit, 60)}"'
+    return [
+        replace(one, remedy=one.remedy.replace('column = "patient_id"', f"{words}, perhaps"))
+        if one.undecided and one.where == "unit.column"
+        else one
+        for one in problems
+    ]
 
 
 def open_lines(problems: Sequence[Problem]) -> Columns:

@@ -247,9 +247,10 @@ def _page(
     heading = _places(len(table.places)).replace(" ", " noisy ", 1)
     yield Heading(heading, f"ε = {noise.loss} at {within}")
     yield (
-        f"Promised: for any two places of the region at most {within} apart, an observer's odds "
-        f"between them change by at most a factor {rounded_up(noise.loss.odds_upper, 4)}, whatever "
-        "is released. It holds for each row; "
+        f"Promised: take any two places of the region at most {within} apart. Whatever is released "
+        f"changes the odds between them by at most a factor "
+        f"{rounded_up(noise.loss.odds_upper, 4)}. "
+        "It holds for each row; "
         + (
             "if a person has several, their losses add up."
             if rows_per_person == 1

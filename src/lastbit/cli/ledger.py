@@ -621,5 +621,6 @@ def _asked(entry: Entry, most: int) -> str:
     if entry.words:
         return printable(entry.words, most)
     if entry.record is not None:
-        return printable(f"(Python) {title_of(entry.record)}", most)
+        title = title_of(entry.record)
+        return printable(title if title.startswith("profile: ") else f"(no SQL) {title}", most)
     return printable(f"(query {(entry.query or entry.question or '')[:8]})", most)

@@ -74,6 +74,9 @@ def with_options(error: InvalidParameter, options: Mapping[str, str]) -> Invalid
     return type(error)(parameter, problem=problem, remedy=remedy, **others)
 
 
+_WHOLE = 1_000  # letters; a first sentence is never as long
+
+
 class Group(click.Group):
     """A group of such commands, each with an example of its use."""
 
@@ -86,10 +89,19 @@ class Group(click.Group):
         before = (self.epilog or "").partition(f" {self.name} ")[0]  # where the group itself is
         return super().command(*names, epilog=f"{before} {self.name} {example}", **rest)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands with their whole first sentence: click cuts it off in the middle."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [(name, one.get_short_help_str(_WHOLE)) for name, one in commands if one is not None]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
-def command(example: str, **rest: Any) -> Callable[[Callable[..., Any]], click.Command]:
+
+def command(
+    example: str, cls: type[click.Command] = Command, **rest: Any
+) -> Callable[[Callable[..., Any]], click.Command]:
     """A command that stands for itself, with an example of its use."""
-    return click.command(cls=Command, epilog=f"Example: lastbit {example}", **rest)
+    return click.command(cls=cls, epilog=f"Example: lastbit {example}", **rest)
 
 
 def group(example: str, cls: type[Group] = Group) -> Callable[[Callable[..., Any]], Group]:
@@ -111,6 +123,16 @@ def exact_number(text: str, name: str) -> Fraction:
     if max(abs(number.numerator), number.denominator) >= LARGEST:
         raise refusal(name, "has more than 1000 digits", REMEDY)
     return number
+
+
+def typed(number: Fraction) -> str:
+    """An exact number as somebody would type it.
+
+    >>> typed(Fraction(7, 5)), typed(Fraction(1, 10**9)), typed(Fraction(1, 3))
+    ('1.4', '1e-9', '1/3')
+    """
+    exact = exact_text(number)
+    return str(number) if exact.endswith("...") else exact
 
 
 def secret_number(text: str, name: str) -> Fraction:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -53,22 +53,26 @@ class Pages:
         return min(names, key=len, default=None)
 
     def holding(self, words: str) -> list[tuple[str, str]]:
-        """Pages that hold all of the words, and their titles; those about them first."""
+        """Pages that hold the words, and their titles; those with most of them first."""
         wanted = words.lower().split()
-        scores = {}
-        for name in self.files:
-            text = self.text(name)
-            lowered = text.lower()
-            if all(word in lowered for word in wanted):
-                headings = " ".join(title for _, title in _HEADING.findall(text)).lower()
-                scores[name] = sum(
-                    _TITLE_WEIGHT * (word in self.title(name).lower())
-                    + _HEADING_WEIGHT * headings.count(word)
-                    + lowered.count(word)
-                    for word in wanted
-                ) / (4 if name.startswith(("reference", "decisions", "papers")) else 1)
-        best = sorted(scores, key=lambda name: -scores[name])
-        return [(name, self.title(name)) for name in best[:_MOST_FOUND]]
+        found = [(self._score(name, wanted), name) for name in self.files]
+        best = sorted(one for one in found if one[0][0] < 0)[:_MOST_FOUND]
+        most = best[0][0][0] if best else 0
+        return [(name, self.title(name)) for (lacking, _), name in best if lacking == most]
+
+    def _score(self, name: str, wanted: Sequence[str]) -> tuple[int, float]:
+        """How many of the words a page holds, and how much it is about them; less is better."""
+        text = self.text(name)
+        lowered = text.lower()
+        headings = " ".join(title for _, title in _HEADING.findall(text)).lower()
+        held = [word for word in wanted if word in lowered]
+        score = sum(
+            _TITLE_WEIGHT * (word in self.title(name).lower())
+            + _HEADING_WEIGHT * headings.count(word)
+            + lowered.count(word)
+            for word in held
+        ) / (4 if name.startswith(("reference", "decisions", "papers")) else 1)
+        return -len(held), -score
 
     def text(self, name: str) -> str:
         """A page, without the comments that are for its authors."""

@@ -243,7 +243,7 @@ def _given(options: Mapping[str, Any]) -> list[str]:
 def _check_files(out: Path | None, report: Path | None, title: str | None, spared: Spared) -> None:
     """Refuse what could not be written before anything is paid."""
     if out is not None and out.suffix.lower() not in KINDS:
-        remedy = f"end it in {', '.join(KINDS[:-1])} or {KINDS[-1]}"
+        remedy = f"end it in {', '.join(KINDS[:-1])} or {KINDS[-1]}; Excel opens .csv"
         raise refusal("--out", "has a name of no known kind", remedy)
     for name, path in (("--out", out), ("--report", report)):
         if path is not None:

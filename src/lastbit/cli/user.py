@@ -101,7 +101,7 @@ def show_user(file: Path | Address, name: str, as_json: bool) -> None:
     if asked:
         parts.append(question_table(with_answers(books, asked[-LAST:])))
     else:
-        parts.append("Nothing has been asked in this name.")
+        parts.append("Nothing has been asked in this name since it has a role.")
     show(*parts)
 
 

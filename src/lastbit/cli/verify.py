@@ -617,8 +617,8 @@ def _by_exact_law(
         )
     if worst is None or undecided or isinstance(worst, Refutation):
         raise LastbitError(
-            f"nothing is proved: the function has too many outputs to list, and none that was "
-            f"tried loses more than {promise}; pass other --inputs, or --grid and --region"
+            f"nothing is proved: the function has too many outputs to list. None that was tried "
+            f"loses more than {promise}; pass other --inputs, or --grid and --region"
         )
     tried = "this pair" if len(pairs) == 1 else f"{len(pairs)} pairs, of which this is the worst"
     return Outcome(
@@ -666,8 +666,8 @@ def _by_rounding(
     words = []
     if not rounds:
         words.append(
-            "The code itself does not round. Proved is: round its result to the nearest multiple "
-            f"of {exact_text(cell)}, then move what lies outside the region to its nearer end."
+            "The code itself does not round. The proof is of its result rounded to the nearest "
+            f"multiple of {exact_text(cell)}, and then moved into the region."
         )
     elif found.values != found.region:
         low, high = map(exact_text, found.values)

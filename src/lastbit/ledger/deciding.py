@@ -38,6 +38,8 @@ from lastbit.ledger.storage import Books
 from lastbit.ledger.words import in_words
 from lastbit.tables import FILTERS, Budget, Cost, check_admitted
 
+FIRST_STEWARD = "begin with a steward: lastbit user add CARD --role steward"
+
 # ---------------------------------------------------------------- budgets
 
 
@@ -169,6 +171,8 @@ def check_limit(limit: Limit) -> None:
 
 def check_deciding(known: Mapping[str, Principal], by: str) -> None:
     """Refuse a decision about principals or allowances, but a steward's."""
+    if not known:
+        raise NotAllowed(f"the ledger has no users yet; {FIRST_STEWARD}")
     decider = known.get(by)
     if decider is None or decider.role != "steward":
         raise NotAllowed(f"{by} is not a steward of the ledger; let one decide this")
@@ -182,8 +186,7 @@ def check_role(known: Mapping[str, Principal], name: str, role: Role | None, *, 
         )
     if not known:
         if role != "steward":
-            problem = "is not a steward, and the first principal must be one"
-            raise InvalidParameter("role", problem=problem, remedy="add a steward first")
+            raise InvalidParameter("the ledger", problem="has no users yet", remedy=FIRST_STEWARD)
         return
     check_deciding(known, by)
     if role is None and name not in known:

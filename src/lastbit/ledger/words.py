@@ -84,7 +84,7 @@ def beyond_allowance(allowance: Allowance, cost: Cost) -> BudgetExceeded:
     return BudgetExceeded(
         f"the answer costs {in_words(cost)}, and of the allowance of {allowance.principal} "
         f"for {allowance.account} only {in_words(allowance.left, all_of=allowance.limit)} is left; "
-        f"nothing was charged or released; {remedy}"
+        f"nothing was charged; {remedy}"
     )
 
 

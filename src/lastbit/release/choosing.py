@@ -48,6 +48,10 @@ _EACH, _MOST_SHARE = 10, Fraction(1, 5)
 Tried on six real tables and eight made-up ones, a twentieth makes whole intervals of single
 histograms 1.5 times as wide, three twentieths no narrower by much.
 """
+_HANDED = (
+    "Limits and whole intervals rest on the profile that you passed: lastbit cannot see whether it "
+    "is of these data."
+)
 _MOST_PROFILES = 8
 """How many recorded profiles are tried, the best first, to find what was asked before."""
 
@@ -140,6 +144,8 @@ def prepare_release(
 ) -> Prepared:
     """The plan to release by; where a profile is needed and on no record, it is bought."""
     ready = prepare_plan(question, price, within, ledger=ledger, profile=profile, fresh=fresh)
+    if profile is not None and question.card.ledger is None and ledger is None:
+        ready = replace(ready, notes=(*ready.notes, _HANDED))
     if not ready.buys:
         return ready
     bought = _buy(ready.buys, question.card, ready.plan, ledger=ledger, who=who)
@@ -147,7 +153,8 @@ def prepare_release(
     rest = {**price, "epsilon": asked.epsilon, "rho": asked.rho}
     chosen = _by_profile(question, ready.profile.with_more(bought), rest, None)
     paid = price_words(ready.plan.before.to_json())
-    notes = (*chosen.notes, f"Of the price, {paid} bought a profile of the table.")
+    handed = ready.notes if _HANDED in ready.notes else ()
+    notes = (*chosen.notes, *handed, f"Of the price, {paid} bought a profile of the table.")
     if question.card.ledger is None and ledger is None:
         notes += (
             "Without a ledger, the next question buys a profile again: pass profile= to reuse it.",

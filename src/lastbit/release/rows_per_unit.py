@@ -47,7 +47,8 @@ Proof    L(e) is the sum of C_i (m_i - e) over the bins from e on, and K(e) that
          As above with t_k(e) for the d bins from e to k at a chance of 22/1000 p(d), where p is
          1/10 for each d <= 6 and 2/5 for all others, equally, together: the bin of the largest
          unit is fixed, so each edge has its own d, and these chances add up to 22/1000 at most. p
-         falls, so t_k rises with k. For K no bin is at its least number of rows, but at its middle
+         falls, so t_k rises with k. For K no bin is at its least number of rows, but at its middle.
+         `loss` takes the better of the two, by looking at c: both hold but in 1/20 of releases
 Differs  the value shown is that of counts made not negative, with the middle of each bin. B ends
          the last stretch of bins that is clear of noise, or, where that is farther out, is as far
          as t from there is at most a 400th of the rows. How many rows somebody beyond B has is what

@@ -7,7 +7,8 @@ Theorem  all N hold together in at least 95 % of all releases. Noises of differe
          with chance 19/20 at least: exactly that of the largest of N noises. Where columns share
          a measure, a row of K numbers misses with K times the chance of one at most (union bound)
          Whole ends (`whole.py`) are functions of the noise ends with slopes of at most 1 over the
-         least share of rows that count: they move by that much more
+         least share s of rows that count: they move by that much more. Counts of units have
+         2 sqrt((1-s) h) besides, which rises by 2 sqrt((1-s) d) at most as h does by d
 Differs  what is made of several noisy numbers (means, formulas, quantiles) keeps its own
          chance, and so does a count that decides whether its key is shown. The note says which
          are in it
@@ -52,19 +53,24 @@ def simultaneous(record: dict[str, Any]) -> dict[str, Any]:
     for place in places:
         more = wider[names[place]] - halves[names[place]]
         share = limited.get(names[place], {}).get("share") or {"low": 1}
-        slope = 1 / Fraction(share["low"]) if share["low"] else Fraction(1)
+        least = Fraction(share["low"])
+        slope, chance = 1 / least if least else Fraction(1), Fraction(0)
+        if columns[place]["function"] == "count_units":
+            chance = Fraction(upper(2 * math.sqrt(more * (1 - least))))
+        farther = slope * (more + chance)
         for cell in (row["cells"][place] for row in rows):
             down, up = (math.floor, math.ceil) if isinstance(cell["low"], int) else (lower, upper)
-            for low, high, by in (("low", "high", more), ("whole_low", "whole_high", slope * more)):
+            for low, high, by in (("low", "high", more), ("whole_low", "whole_high", farther)):
                 if cell.get(low) is not None:
                     cell[low] = down(Fraction(cell[low]) - by)
                 if cell.get(high) is not None:
                     cell[high] = up(Fraction(cell[high]) + by)
-    said = ", ".join(printable(columns[place]["name"], 40) for place in places) or "no column"
+    said = ", ".join(printable(columns[place]["name"], 40) for place in places)
     note = (
-        f"The intervals of {said} hold all together, {numbers:,} numbers, in 95 % of "
+        f"The noise intervals of {said} hold all together, {numbers:,} numbers, in 95 % of "
         "all releases. Those of other columns hold each by itself."
     )
+    note = note if places else "No interval is wider: this answer shows no count and no sum."
     return {**record, "rows": rows, "notes": [*record["notes"], note]}
 
 

@@ -28,8 +28,9 @@ Law      for a number with the noise interval [low, high]; h = max(high, 0); bou
          What no profile bounds is unknown (null): the upper end of counts, both ends of means
 Theorem  the number of the whole table lies in it if that of the limited table lies in the noise
          interval and the bounds of the profile hold, under the assumptions that are named: the
-         noise interval fails in 1/20 of releases at most, the profile in 1/40, for all questions
-         and limits at once. So all of it holds in 92.5 % of releases at least
+         noise interval fails in 1/20 of releases at most, the profile in 1/20 (1/40 by its
+         ends of bins, 1/40 by their middles), for all questions and limits at once. So all of it
+         holds in 90 % of releases at least
 Proof    A unit with n rows has the weight w = min(1, M/n) for each. Rows lost, the sum of (1 - w)
          over rows, are at most l over the table, so in any group and under any WHERE: a unit has no
          more rows there than in the table. So T <= counted + l. With the share s' of the group
@@ -189,7 +190,7 @@ def _loss(answer: Answer, numbers: RowsPerUnit, most: int, *, own: bool, single:
         evenly=loss.evenly,
         hidden=numbers.hidden(most),
         beyond=numbers.farthest if numbers.assumed else None,
-        like_table=not (own and single),
+        like_table=not single,
         quoted={
             "question": record["question"],
             "entry": None if entry is None else entry["sequence"],
@@ -211,6 +212,7 @@ def _losses(plan: AnyPlan, profile: Profile | None) -> tuple[_Loss | None, _Loss
         return None, None
     rows = groups = None
     own, single = not profile.whole_table, not query.keys and not isinstance(plan, MarginalsPlan)
+    single &= own or query.where is None
     if profile.rows is not None and profile.rows_answer is not None and (own or not query.joins):
         # at_most is of the table's rows, which a join may repeat
         numbers = profile.rows if query.joins else profile.rows.capped(card.at_most)

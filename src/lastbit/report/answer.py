@@ -373,7 +373,7 @@ _INTERVALS = (
     "The noise interval (noise ±) covers noise only: in 95 of 100 releases it holds the number "
     "without noise. Of twenty such intervals, expect one to miss.",
     "The whole interval also covers what limits on rows, groups and values left out. It holds the "
-    "number of the whole table in at least 92.5 of 100 releases. “About” marks an end that rests "
+    "number of the whole table in at least 90 of 100 releases. “About” marks an end that rests "
     "on an assumption, which stands below the numbers. Neither covers how the data were gathered.",
 )
 

@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 from lastbit.exact import fixed
 from lastbit.report.page import printable
@@ -50,7 +50,7 @@ def shown_cell(cell: Record, *, about: bool = False) -> Shown:
         return Shown(fixed(Fraction(value), 3, "near"), "no interval", whole)
     places = _places(value, low, high)
     below, above = Fraction(low), Fraction(high)
-    ends = f"{fixed(below, places, 'down')} to {fixed(above, places, 'up')}"
+    ends = f"{_outward(below, places, 'down')} to {_outward(above, places, 'up')}"
     if value is None:
         return Shown("unknown", ends, whole)
     middle, unit = Fraction(value), 10**places
@@ -68,6 +68,16 @@ def _places(value: Any, low: Any, high: Any) -> int:
     return min(max(1 - math.floor(math.log10(half)), 0), _MOST_DIGITS) if half > 0 else 3
 
 
+def _outward(end: Fraction, places: int, way: Literal["down", "up"]) -> str:
+    """An end rounded outwards; not one that formulas widened by a last bit only: 100 is no 101.
+
+    >>> _outward(Fraction(100.00000000000001), 0, "up"), _outward(Fraction(100.001), 0, "up")
+    ('100', '101')
+    """
+    near = Fraction(round(end * 10**places), 10**places)
+    return fixed(near if abs(near - end) <= abs(end) / 2**51 else end, places, way)
+
+
 def _whole_words(cell: Record, *, about: bool) -> str:
     """The whole interval; an end beyond that of the noise is "about" if it rests on an assumption.
 
@@ -79,7 +89,7 @@ def _whole_words(cell: Record, *, about: bool) -> str:
     if low is None or high is None:
         return ""
     places = _places(None, low, high)
-    lower, upper = fixed(Fraction(low), places, "down"), fixed(Fraction(high), places, "up")
+    lower, upper = _outward(Fraction(low), places, "down"), _outward(Fraction(high), places, "up")
     if about and low != cell["low"]:
         return f"about {lower} to {upper}"
     return f"{lower} to about {upper}" if about and high != cell["high"] else f"{lower} to {upper}"

@@ -76,8 +76,8 @@ def _snapping(claim: Json, _: Json) -> Claim:
     with_delta = f", δ ≤ {up(delta)}" if delta else ""
     sentences = (
         f"The snapping mechanism in {claim['format']}, with ε = {exact(claim['epsilon'])} and "
-        f"results within ±{exact(claim['bound'])}. For every two inputs at most 1 apart and for "
-        "every output, the logarithm of the ratio of its two probabilities is at most "
+        f"results within ±{exact(claim['bound'])}. Take two inputs at most 1 apart, and any "
+        "output. The logarithm of the ratio of its two probabilities is at most "
         f"{_above(loss, epsilon)}" + (", but for outputs that δ pays for." if delta else "."),
         "It holds for all inputs of the format, not only for some that were tried.",
     )

@@ -279,8 +279,8 @@ def _parameters(about: Deployment) -> Iterator[Item]:
         fact = "one more is in the table" if there else "the rows of this one are certain ones"
         yield Item(
             "What can be learned about one unit at most?",
-            known=f"Somebody who knows all other units, and thought it 1 % likely that {fact}, "
-            f"thinks it at most {told} % likely after all answers.",
+            known=f"Suppose somebody knows all other units, and thinks it 1 % likely that {fact}. "
+            f"After all answers they think it at most {told} % likely.",
             source="derived",
         )
     if budget.kind == "zcdp":
@@ -357,7 +357,7 @@ def _others(about: Deployment) -> Iterator[Item]:
     yield Item(
         "What else is published about the same people?",
         known=f"The account {printable(about.account.name, 60)} is shared by every table whose "
-        "card names it, and its budget holds for all of them together."
+        "card names it. Its budget holds for all of them together."
         + (f" It has paid for answers about {listed(tables)}." if tables else "")
         if shared
         else "The budget is this table's own: answers about other tables are not counted in it.",

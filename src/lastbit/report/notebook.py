@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 from lastbit.exact import exact_text
 from lastbit.report.page import printable
 from lastbit.report.plan import UNTOUCHED, PlanFacts
-from lastbit.tables import Column, DataCard
+from lastbit.tables import Column, DataCard, unit_name
 
 _MOST_KEYS = 6
 _LEFT = "text-align:left"
@@ -28,11 +28,14 @@ def plan_in_notebook(facts: PlanFacts) -> Markup:
 
 def table_in_notebook(title: str, card: DataCard) -> Markup:
     """A table, by what is declared of it: columns with types, bounds and keys; no row is read."""
-    rows = [(column.name, column.type, *_known(column)) for column in card.columns.values()]
-    unit = "each row is a unit" if card.unit is None else f"rows belong to {card.unit}"
+    columns = card.columns.values()
+    rows = [(printable(one.name, 60), one.type, *_known(one)) for one in columns]
+    unit = "each row is a unit" if card.unit is None else f"rows belong to {unit_name(card.unit)}"
     words = f"{unit}; {card.neighbours.relation}. Nothing has been read or charged."
     shown = _table(("column", "type", "bounds", "keys"), rows)
-    return Markup("<p><b>{}</b></p>{}<p>{}</p>").format(title, shown, words)
+    return Markup("<p><b>{}</b></p>{}<p>{}</p>").format(
+        printable(" ".join(title.split()), 2000), shown, words
+    )
 
 
 def _known(column: Column) -> tuple[str, str]:

@@ -205,8 +205,17 @@ def title_of(answer: Record | Reading, given: str | None = None) -> str:
     return f"{MADE_UP}: {title}" if reading.record.get("made_up") else title
 
 
+_PROFILES = {
+    ("units",): "profile: rows or groups of each unit",
+    ("values",): "profile: how large values are",
+}
+"""Of the histograms that choose limits: nobody wrote these names."""
+
+
 def question_title(plan: WrittenPlan, query: Query) -> str:
     """What is asked for, in a line."""
+    if query.selected in _PROFILES and query.aggregates[0].function == "histogram":
+        return _PROFILES[query.selected]
     names = ", ".join(printable(name, 60) for name in query.selected)
     keys = ", ".join(printable(key.name, 60) for key in query.keys)
     if plan.marginals is not None:
@@ -389,7 +398,7 @@ def _hints(plan: WrittenPlan, query: Query) -> Iterator[str]:
         if least >= _MANY_UNITS:
             lower = "" if part.keys_per_person == 1 else "declare a smaller max_groups, "
             yield (
-                f"groups with fewer than about {least:,} units are withheld, perhaps all; declare "
+                f"groups with fewer than about {least:,} units are withheld, perhaps all. Declare "
                 f"the keys, {lower}give the keys more weight, or pay more"
             )
 
@@ -417,7 +426,7 @@ def _rank_hints(rows: tuple[PlanRow, ...], plan: Plan | MarginalsPlan) -> Iterat
         ways.append("leave intervals out (--no-intervals, intervals=False)")
     yield (
         f"{what}: by the card {'the table' if groups == 1 else 'a group'} has about "
-        f"{most // groups:,} rows, and the rank may be off by {min(share, 100)} % of them; to come "
+        f"{most // groups:,} rows, and the rank may be off by {min(share, 100)} % of them. To come "
         f"closer, {listed(ways, 'or')}"
     )
 
@@ -440,8 +449,9 @@ def _bound_hints(plan: WrittenPlan, query: Query, users: Mapping[str | None, str
             )
         if isinstance(part, Selection) and part.keys_per_person == 1 < most and inner is None:
             yield (
-                f"one {unit} helps to show 1 key, since max_groups is not declared; max_groups = "
-                f"{min(_FEW_GROUPS, most)} or more may show more, but raises the threshold"
+                f"one {unit} helps to show 1 key, since max_groups is not declared. "
+                f"Declared, max_groups = {min(_FEW_GROUPS, most)} or more may show more, "
+                "but raises the threshold"
             )
     if inner is not None and most > 1:
         clamp = ""

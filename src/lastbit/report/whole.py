@@ -11,18 +11,20 @@ Checked  tests/report/test_whole.py
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from types import MappingProxyType
 
 from lastbit.errors import InvalidParameter
 from lastbit.report.cells import Shown, shown_cell, value_columns
 from lastbit.report.page import MALFORMED, listed, printable
 from lastbit.report.plan import Reading, Record, many, read_record, unit_word
+from lastbit.tables import columns_in
 
 NOISE, WHOLE = "noise", "whole"
 """Headings: ± 12, or 3 to 9; and 3 to about 20."""
-UNKNOWN = "the whole is unknown without a profile; lastbit card profile buys one."
+UNKNOWN = "how much limits left out is unknown without a profile (lastbit card profile)."
 _UNBOUNDED = "the whole is unknown: the profile does not bound what was left out."
 
 
@@ -108,7 +110,7 @@ def whole_sentences(answer: Record | Reading) -> list[str]:
         names[_name(column)] = None
         one = limited.get(_name(column))
         cells = [row["cells"][place] for row in record["rows"]]
-        for sentence in () if one is None else _sentences(one, cells, reading):
+        for sentence in () if one is None else _sentences(one, column, cells, reading):
             said.setdefault(sentence, {})[printable(_name(column), 60)] = None
     return [
         f"{sentence[0].upper()}{sentence[1:]}"
@@ -118,7 +120,9 @@ def whole_sentences(answer: Record | Reading) -> list[str]:
     ]
 
 
-def _sentences(one: Limited, cells: Sequence[Record], reading: Reading) -> Iterator[str]:
+def _sentences(
+    one: Limited, column: Record, cells: Sequence[Record], reading: Reading
+) -> Iterator[str]:
     """Of one column, each beginning with a small letter."""
     unit = unit_word(reading.plan.unit)
     groups = "max_groups" in one.limits and "max_rows" not in one.limits
@@ -143,10 +147,39 @@ def _sentences(one: Limited, cells: Sequence[Record], reading: Reading) -> Itera
         codes = tuple(code for code in one.about if code == "spread_evenly")
         rests = "the share assumes that"
     for code in codes:
-        yield f"{rests} {_assumption(code, one.beyond, unit, groups=groups)}."
+        alike = _alike_words(_name(column), reading) if code == "rows_alike" else []
+        said = alike or [_assumption(code, one.beyond, unit, groups=groups)]
+        yield from (f"{rests} {words}." for words in said)
     if any(unknown):
         profile = reading.record["whole"].get("groups" if groups else "profile")
         yield UNKNOWN if profile is None else _UNBOUNDED
+
+
+def _alike_words(name: str, reading: Reading) -> list[str]:
+    """What `rows_alike` means for a column: another thing for each kind of number."""
+    functions = {part.name: part.function for part in reading.query.aggregates}
+    derived = {one.name: one.expression for one in reading.query.derived}
+    names = [one.name for one in columns_in(derived[name])] if name in derived else [name]
+    kinds = {functions[one] for one in names if one in functions}
+    said = [words for words, of in _ALIKE.items() if kinds & of]
+    if kinds and name in derived and kinds <= {"count", "sum"}:
+        return ["the quotient of rows left out is off by at most a third"]
+    return said
+
+
+_ALIKE: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "rows left out have a mean off by at most a third of the way to a bound": frozenset(
+            {"mean"}
+        ),
+        "rows left out have a variance between half and twice that of the others": frozenset(
+            {"variance", "std"}
+        ),
+        "the share of rows left out up to any value is off by at most a third": frozenset(
+            {"quantile", "cdf"}
+        ),
+    }
+)
 
 
 def _assumption(code: str, beyond: int | None, unit: str, *, groups: bool) -> str:
@@ -158,8 +191,6 @@ def _assumption(code: str, beyond: int | None, unit: str, *, groups: bool) -> st
             return "no group loses a larger share of its rows than the table"
         case "values_alike":
             return "a sum loses no larger share than its rows"
-        case "rows_alike":
-            return "rows left out have a mean off by at most a third of the way to a bound"
         case "spread_evenly":
             of = "groups" if groups else "rows"
             return f"{unit}s have the middle number of {of} of their range on average"

@@ -276,7 +276,7 @@ def choices_for(card: DataCard) -> dict[str, object]:
     if card.unit is None:
         functions = [pair for pair in functions if pair[0] != "units"]
     else:
-        units = f"the number of different {unit_name(card.unit)}"
+        units = f"the number of different values of {unit_name(card.unit)}"
         functions = [(word, units if word == "units" else words) for word, words in functions]
     columns = [(name, name) for name in card.columns if name.lower() != (card.unit or "").lower()]
     return {

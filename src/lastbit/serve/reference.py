@@ -23,7 +23,7 @@ _SECTIONS: tuple[tuple[str, str, Mapping[str, str]], ...] = (
         "SELECT {} FROM {table}",
         {
             "COUNT(*)": "the number of rows",
-            "COUNT(DISTINCT {unit})": "the number of different {unit}",
+            "COUNT(DISTINCT {unit})": "how many values of {unit} there are",
             "AVG({number})": "the mean",
             "SUM({number})": "the sum",
             "MEDIAN({number})": "the median",

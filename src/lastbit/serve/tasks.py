@@ -88,7 +88,7 @@ def reserve(card: DataCard, request: Message, pause: Callable[[], None]) -> Mess
     if card.users is not None and principal not in card.users:
         raise NotAllowed(
             f"the card of {card.name} does not let {principal} ask; nothing was charged; a "
-            f"steward can add the name and restart the server"
+            f"steward can add the name and restart"
         )
     paid = reserved(
         plan,

@@ -8,8 +8,8 @@ example moves the sum by at most the bound that noise is for.
 What it costs is planned before (`plan.py`), charged to a ledger before the first step and counted
 while steps are taken (`run.py`), certified, and told on the model's card (`card.py`).
 
-The files of `torch` hold the same for its tensors, and what goes around an optimizer; they alone
-import torch, when they are first asked for.
+`tensors` and `gpu` hold the same for torch, and what goes around an optimizer; `arrays` for JAX and
+optax. They alone import these, when they are first asked for.
 """
 
 from lastbit.doors import opened

@@ -49,8 +49,8 @@ from lastbit.exact import Number, positive, whole
 MOST_BOUND = 1 << 30
 USUAL_BOUND = 1 << 24
 """Every whole number up to it is a binary32, and noise of 100 times as much an int32."""
-SHARE = 1 - 2.0**-20
-"""Of the bound: the float product stays below it by more than its rounding, nearly always."""
+SHARE = 1 - 2.0**-14
+"""Of the bound: enough for quick sums of squares in floats to prove that a row is short."""
 INT64_SAFE = 1 << 62
 _LARGEST_FACTOR = 10**30
 _PIECE = 1 << 18  # numbers that are worked on at a time, so that they stay in a cache

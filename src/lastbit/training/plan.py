@@ -142,6 +142,7 @@ class TrainingPlan:
             f"each {self.unit} is in a batch with probability {self.rate}, apart from all others",
             f"a batch adds up vectors of integers on int64, one of each {self.unit} in it",
             f"the vector of one depends on no other; its sum of squares is at most {clip.bound}**2",
+            f"an absent {self.unit} leaves an empty place: others are as if it were there",
             f"the noise is round(s Z), drawn once for each sum, s = {self.deviation(clip)}, "
             "Z standard normal",
         )

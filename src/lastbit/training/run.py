@@ -46,7 +46,7 @@ class TrainingRun:
         self.name = name
         self._books = books
         self._lock = threading.Lock()
-        self._home = os.getpid()
+        self._mark = secure_bits().life().mark  # a grandchild may have the number of its ancestor
         self._steps: list[int] = [] if books is not None else list(range(plan.steps, 0, -1))
         self._taken = 0
 
@@ -56,7 +56,7 @@ class TrainingRun:
         Call it before the step looks at its noise: `ExactOptimizer.step` does.
         """
         with self._lock:
-            if self._home != os.getpid():
+            if not self._mark.stands():
                 problem = "was started in another process"
                 raise InvalidParameter("run", problem=problem, remedy="start it in this one")
             if not self._steps and self._books is not None:
@@ -143,8 +143,9 @@ def start_run(
             raise InvalidParameter(
                 "plan", problem="is not the one this run paid for", remedy=remedy
             )
-        if mine and entry.kind == "voided":
-            raise InvalidParameter("run", problem="is over", remedy="name another run")
+        # also one that somebody answered: claims name the entry of the charge, not of the answer
+        if mine and entry.kind != "reserved":
+            raise _over()
     paid = books.reserve(
         account,
         plan.price,
@@ -155,7 +156,13 @@ def start_run(
         words=f"training run {name}: {plan.steps} steps",
         neighbours=neighbours,
     )
+    if paid.kind != "reserved":  # closed by another process since its entries were read
+        raise _over()
     return TrainingRun(plan, name=name, books=_Books(books, account, paid, plan, size))
+
+
+def _over() -> InvalidParameter:
+    return InvalidParameter("run", problem="is over", remedy="name another run")
 
 
 def all_taken(name: str, steps: int) -> BudgetExceeded:

@@ -146,7 +146,7 @@ class LossRules:
             if not less < 1:
                 raise NotCertified(
                     f"{rule}: the errors are as large as a cell's probability; pass a larger cell, "
-                    "a smaller region or a finer uniform"
+                    "smaller region or finer uniform"
                 )
             up, down = self._up(more.log1p()), self._up(-(-less).log1p())
         return Step(rule, (("up", up), ("down", down)), (least,))

@@ -422,8 +422,8 @@ def _of_logarithms(planar: Planar, known: Sequence[Polynomial | None]) -> Planar
         _refuse("its radius is made of something else than logarithms of uniforms")
     if len(radial) != 2:
         _refuse(
-            "its radius is made of one logarithm, or more than two, but the density of a radius "
-            "in the plane is r exp(-rate r). Add two, of two uniforms: -(log(u) + log(v)) / rate"
+            "its radius is made of one logarithm, or more than two. In the plane, the density of a "
+            "radius is r exp(-rate r). Add two, of two uniforms: -(log(u) + log(v)) / rate"
         )
     (angle,), (other,) = (below[k] for k in planar.turns)
     if angle != other:

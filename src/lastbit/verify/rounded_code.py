@@ -190,8 +190,8 @@ def _refuse_telling(
     steps = [(one.rows, kinds_of) for one, kinds_of in zip(code, types, strict=True)]
     if not has_one_function(parts, indices, steps):
         raise NotCertified(
-            "the code computes with floats on one path and with exact numbers on another; use "
-            "floats on all, and clamp numbers beyond 2**53"
+            "the code computes with floats on one path, with exact numbers on another; use "
+            "floats on all, and clamp beyond 2**53"
         )
     if not has_one_outside([one.rows for one in code]):
         raise NotCertified(
@@ -200,7 +200,7 @@ def _refuse_telling(
         )
     if over_zero and not parts.is_modest:
         raise NotCertified(
-            "tiny numbers, or many steps after the rounding, may make a result 0; measure in "
+            "tiny numbers, or many steps after rounding, may make a result 0; measure in "
             "larger units, or take fewer steps"
         )
 

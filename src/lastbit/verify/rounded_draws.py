@@ -98,7 +98,7 @@ def draw_loss(draw: Mapping[str, Any], cap: Fraction, most: Fraction) -> Step:
     scale, step = scale_of(draw), Fraction(draw["step"])
     if not is_power(step) or step <= 0 or step > _MOST_STEP * scale:
         raise NotCertified(
-            "ROUND: the step of a draw is no power of two, or wider than 16 scales; take a power "
+            "ROUND: a step is no power of two, or wider than 16 scales; take a power "
             "of two near the scale"
         )
     if cap_of(draw, cap) < 16 * step:

@@ -2,6 +2,7 @@
 
 import random
 from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,17 @@ import numpy as np
 import pytest
 
 from lastbit.errors import InvalidParameter
+from lastbit.training import WholeClip
 from tests.evidence import Extent
 from tests.training.gpu.interpreted import DEVICE, clipping, load_changed, sums, torch
 
+clipping_of_tensors = import_module("lastbit.training.tensors.clipping")
 add_whole = sums.add_whole
 
 # The interpreter is numpy, which warns of what the test is about.
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 KINDS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+BOUNDS = (1, 1000, 1 << 24, 1 << 30)
 HOSTILE = (float("nan"), float("inf"), -float("inf"), 1e30, -1e30, 1e-45, 65504.0, 0.0, -0.0, 1e-7)
 
 
@@ -137,6 +141,32 @@ def test_the_square_is_of_all_tensors_together() -> None:
     assert not add_whole(parts, one, totals, bound=11)
     assert add_whole(parts, one, totals, bound=12)
     assert [total.tolist() for total in totals] == [[6, 6], [6, 6]]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_training_adds_the_same_by_the_kernel_and_without_it(kind: Any, extent: Extent) -> None:
+    """Also of rows that are not contiguous, and of two types. On CUDA training does so."""
+    chance, added = random.Random(f"same {kind}"), 0
+    for _ in range(extent.number(4, 400)):
+        clip = WholeClip(norm=chance.choice((1, "1/1000", 10**9)), bound=chance.choice(BOUNDS))
+        parts = [hostile(chance, 5, columns, kind) for columns in (3, 40)]
+        parts.append(hostile(chance, 7, 5, torch.float32).T)
+        rows = parts[: chance.choice((1, 2, 3))]
+        factor, finite = clipping_of_tensors._factors(rows, clip)
+        how = clip, clipping_of_tensors._product_kind(rows, clip)
+        totals = [
+            torch.zeros(part.shape[1], dtype=torch.int64, device=part.device) for part in rows
+        ]
+        slow = clipping_of_tensors._slow_sums(rows, factor, finite, *how)
+        if clipping_of_tensors._added_by_kernel(rows, factor, finite, totals, *how):
+            added += 1
+            assert all(torch.equal(a, b) for a, b in zip(totals, slow, strict=True))
+        else:
+            assert not any(total.any() for total in totals)
+        again = [torch.zeros_like(total) for total in totals]
+        clipping_of_tensors.add_clipped(rows, again, clip)
+        assert all(torch.equal(a, b) for a, b in zip(again, slow, strict=True))
+    assert added > 1
 
 
 MUTANTS = {

@@ -48,7 +48,7 @@ _REMEDIES: Mapping[Kind, str] = MappingProxyType(
         "followed with lastbit.audit.noise",
         "reuse": "draw fresh noise for every value; the difference of two such sums has none",
         "fixed noise": "do not seed the generator: who knows the seed takes the noise away",
-        "cost": "lower the epsilon of the releases, make fewer, or claim what they cost; wrap "
+        "cost": "lower the epsilon of the releases, make fewer, or claim what they cost. Wrap "
         "noisy maximum, sparse vector or sampling with lastbit.audit.noise",
         "unfollowed": "draw all noise in one thread, by numpy, lastbit or lastbit.audit.noise, "
         "and keep nothing from run to run",

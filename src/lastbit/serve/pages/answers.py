@@ -112,12 +112,13 @@ def answer(call: Call) -> Response:
 
 
 def _joint(record: dict[str, Any]) -> dict[str, Any] | None:
-    """The record with intervals that hold all together; None where there are no more than one."""
+    """The record with intervals that hold all together; None where none of them is wider."""
     found = released_as(record)
     if not isinstance(found, Answer) or len(found) < 2:
         return None
     with suppress(LastbitError):
-        return found.simultaneous().shown
+        wider = found.simultaneous().shown
+        return wider if wider is not None and wider["rows"] != record["rows"] else None
     return None
 
 

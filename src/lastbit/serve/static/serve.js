@@ -53,6 +53,7 @@ async function preview() {
     stale(false);
     const words = panel.querySelector("[data-said], .notice");
     if (words) said.textContent = words.dataset.said || words.textContent;
+    if (words) said.classList.toggle("unseen", !words.dataset.said); // an error stands in the panel
   } catch (error) {
     if (error.name === "AbortError") return;
     const words = error instanceof TypeError ? "The server does not answer." : error.message;

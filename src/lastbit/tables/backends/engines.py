@@ -8,7 +8,7 @@ paid for; and `columns.py`, for those who draft cards.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib import import_module
@@ -16,6 +16,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Self, TypeAlias, TypeVar, cast
 
+from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.rows import private_relation, relation
@@ -96,11 +97,12 @@ def tables_of(
     opened: Callable[[Source], Opened],
     check_unit: Callable[[Opened, str | None], None],
     check_apart: Callable[[Opened, Iterable[tuple[str, Opened]]], None],
+    alike: Callable[[Opened, Opened], bool],
 ) -> Tables[Opened]:
     """The table (None) and these others: opened, and the columns that the card declares.
 
     A public table that is the table itself, or a private one, is refused: joined or not, each
-    private one is looked at for that. Tables on the way to the unit are there in every question.
+    private one is looked at for that. Tables on the way are always there; see `check_owners`.
     """
     found: Tables[Opened] = [(None, opened(card.source), card.columns_at(0))]
     way = [opened(one.source) for one in card.through]
@@ -110,6 +112,7 @@ def tables_of(
     ]
     public: list[tuple[str, Opened]] = []
     private = {name: opened(one.source) for name, one in card.private.items()}
+    check_owners(card, [there for _, there, _ in found], private, alike)
     for name in names:
         if name in private:
             columns = card.private[name].columns.values()
@@ -125,6 +128,34 @@ def tables_of(
     for protected in (found[0][1], *way, *private.values()):
         check_apart(protected, public)
     return found
+
+
+def check_owners(
+    card: DataCard,
+    way: Sequence[Opened],
+    private: Mapping[str, Opened],
+    alike: Callable[[Opened, Opened], bool],
+) -> None:
+    """Refuse a table that is there twice, if a row of it is not the same unit's in both places.
+
+    Whoever takes a unit's rows out of one place takes them out of the other too, where they are on
+    the ways of others, or theirs: messages by who sent them, and by who got them. `way` are the
+    table and those on the way to the unit; the unit is a column of the last one alone.
+    """
+    for place, one in enumerate(card.through, start=1):
+        if any(alike(before, way[place]) for before in way[:place]):
+            problem = "is on the way to the unit twice, or is the table itself"
+            remedy = "take another unit: a row of one unit would be on the way to others"
+            raise InvalidParameter(f"linked table {one.name[:60]}", problem=problem, remedy=remedy)
+    unit = card.unit and (card.through[-1].own_name(card.unit) if card.through else card.unit)
+    owners = [*((there, None) for there in way[:-1]), (way[-1], unit and unit.lower())]
+    for name, there in private.items():
+        own = card.private[name].unit.lower()
+        if any(alike(other, there) and owner != own for other, owner in owners):
+            problem = "is another table of the card as well, where its rows are other units'"
+            remedy = "name the same column as the unit in both, or leave it out"
+            raise InvalidParameter(f"private table {name[:60]}", problem=problem, remedy=remedy)
+        owners.append((there, own))
 
 
 def names_in_statement(

@@ -66,10 +66,6 @@ def with_way(card: DataCard) -> DataCard:
         problem = f"make more than {MOST_MATCHES} of one row"
         remedy = "leave max_rows of the tables on the way out, or lower it"
         raise InvalidParameter("through", problem=problem, remedy=remedy)
-    if card.through and card.source.engine != "duckdb":
-        problem = f"is not known on {card.source.engine}"
-        remedy = "make a table there that has the unit in each row"
-        raise InvalidParameter("through", problem=problem, remedy=remedy)
     return card
 
 

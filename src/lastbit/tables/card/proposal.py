@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
-from math import isfinite
+from math import ceil, floor, isfinite
 
 from lastbit.errors import InvalidParameter
 from lastbit.exact import exact_text
@@ -202,6 +202,8 @@ def _bounds(
         return None
     bounds = _whole_bounds(look) if kind == "integer" else None
     bounds = bounds or _round_bounds(look.numbers)
+    if bounds is not None and kind == "integer":  # ranks lie between values: of 1 and 2 at 1.9988
+        bounds = Fraction(floor(bounds[0])), Fraction(ceil(bounds[1]))
     try:
         if bounds is not None:
             Column(name=look.name, type=kind, bounds=bounds)

@@ -367,7 +367,7 @@ class Postgres(Dialect):
         parts = [self.text(f"{secret}:")]
         for column, kind in columns:
             if kind == "number":
-                remedy = "leave numbers with fractions of the private table out"
+                remedy = "leave numbers with fractions of private tables out, or round them there"
                 raise self.refusal("a choice among rows by numbers", remedy)
             value = f"({column})::text"
             parts.append(f"coalesce(octet_length({value})::text || ':' || {value}, '-')")

@@ -26,7 +26,7 @@ Theorem  a row of T0 becomes at most M rows of one unit, M the product of max_ro
          weights, from the number of its rows in t (`measures.py`): so no sum overflows
 Differs  a row of Tm with the id of many rows of T0 brings them all to its unit: the work grows with
          the rows that are there, and not with their square, as it would without max_rows
-Checked  tests/stability/test_reached.py (on the real engine, with mutants), tests/tables/
+Checked  tests/stability/test_reached.py (with mutants), tests/tables/, tests/engines/
 """
 
 from __future__ import annotations

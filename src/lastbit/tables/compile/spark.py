@@ -273,8 +273,8 @@ class SparkDialect(Dialect):
         parts = [self.text(f"{secret}:")]
         for column, kind in columns:
             if kind == "number":
-                what = "a column of numbers with fractions in a private table that is joined"
-                raise self.refusal(what, "round it to whole numbers in the table")
+                remedy = "leave numbers with fractions of private tables out, or round them there"
+                raise self.refusal("a choice among rows by numbers", remedy)
             value = f"CAST({column} AS STRING)"
             size = f"CAST({self.bytes_of.format(x=value)} AS STRING)"
             parts.append(f"coalesce(concat({size}, {self.text(':')}, {value}), {self.text('-')})")

@@ -240,8 +240,8 @@ def planned(
 def check_declared(card: DataCard) -> None:
     """Refuse a card whose max_rows is still to be chosen: nothing is guessed."""
     if card.max_rows_open:
-        problem = "is left out, and no profile of the table has chosen it"
-        remedy = "declare it, or buy a profile: lastbit card profile, or table.profile(epsilon=...)"
+        problem = "is not declared, and no profile chooses it here"
+        remedy = "declare it, or let lastbit card tune --write choose it"
         raise refused("max_rows", problem, remedy)
 
 

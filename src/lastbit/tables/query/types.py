@@ -161,10 +161,36 @@ def dated(expression: Expression, lookup: Lookup) -> Expression:
 
 def _quotient(first: Expression, second: Expression, lookup: Lookup) -> Expression:
     """A // b: without its fraction where both are whole, else a / b, as DuckDB has it."""
-    if {type_of(first, lookup), type_of(second, lookup)} <= {"integer", None}:
-        rest = Call("%", (first, second))
-        return Call("to_integer", (Call("/", (Call("-", (first, rest)), second)),))
-    return Call("/", (first, second))
+    if not (_is_counted(first, lookup) and _is_counted(second, lookup)):
+        return Call("/", (first, second))
+    # a rounded whole number is one in DuckDB, and a number here
+    first, second = (
+        Call("to_integer", (part,)) if type_of(part, lookup) == "number" else part
+        for part in (first, second)
+    )
+    rest = Call("%", (first, second))
+    return Call("to_integer", (Call("/", (Call("-", (first, rest)), second)),))
+
+
+def _is_counted(expression: Expression, lookup: Lookup) -> bool:
+    """Whether DuckDB has it as a whole number: ROUND of one is, FLOOR and CEIL are doubles."""
+    match expression:
+        case Call("floor" | "ceil"):
+            return False
+        case Call("round", (inner, *_)):
+            return _is_counted(inner, lookup)
+        case Call("case"):
+            return all(_is_counted(part, lookup) for part in case_results(expression))
+        case Call(function, arguments) if function in _AS_THEIR_PARTS:
+            return all(_is_counted(part, lookup) for part in arguments)
+    return type_of(expression, lookup) in ("integer", None)
+
+
+_AS_THEIR_PARTS = (
+    *("+", "-", "*", "%", "negate", "abs"),
+    *("clamp", "coalesce", "least", "greatest"),
+)
+"""Functions of numbers that are whole where their arguments are."""
 
 
 _READERS: tuple[tuple[ColumnType, Callable[[str], date]], ...] = (

@@ -288,7 +288,10 @@ class _Outer(Parts):
         elif kind_of(node) == "Column":
             name = self._sorted_name(node)
         elif self._is_of_keys(node):
-            name = self._sorted_by(self._of_keys(node))
+            made = self._of_keys(node)
+            if not any(True for _ in columns_in(made)):
+                raise refused("ORDER BY", "is the same in every row", "leave it out")
+            name = self._sorted_by(made)
         else:
             name = self._hidden(node)
         self._check_single(name)

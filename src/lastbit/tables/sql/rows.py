@@ -174,7 +174,8 @@ class SelectedRows:
         missing = [*named.values()]
         listed = ", ".join(map(quoted, known[:_MOST_COLUMNS]))
         listed += ", ..." if len(known) > _MOST_COLUMNS else ""
-        meant = f"Columns: {listed}. A text is written in single quotes."
+        end = "" if listed.endswith(".") else "."
+        meant = f"Columns: {listed}{end} A text is written in single quotes."
         if self.base.file is not None:  # else its columns are those of the source
             meant += " Declare others on the card."
         if name.lower() in lowered:  # in another table than the one that stands before it

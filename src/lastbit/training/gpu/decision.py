@@ -75,7 +75,7 @@ class Point:
             if self._count >= MOST_BITS:
                 raise PrecisionExhausted(
                     f"a random number was still undecided at {self._count} bits; "
-                    "its law gives this less than one chance in 2**65000: look for a fault"
+                    "the chance of that is below 2**-65000: look for a fault"
                 )
             more, further = words(self._bits, 2, np.uint64).tolist()
             self._u = self._u << 64 | more

@@ -28,7 +28,7 @@ from lastbit.training.gpu.launch import on_device_of
 
 MOST_BOUND = 1 << 30
 _FEW_BOUND = 1 << 26
-_MOST_COLUMNS = 1 << 31
+MOST_COLUMNS = 1 << 31
 _ROWS, _COLUMNS, _WARPS = 8, 512, 4  # the fastest of eleven on an H200
 
 
@@ -94,7 +94,7 @@ def _check(rows: Sequence[Tensor], factors: Tensor, totals: Sequence[Tensor], bo
         for part, total in zip(rows, totals, strict=False)
     )
     wide = sum(total.numel() for total in totals)
-    if not fits or factors.dtype != torch.float64 or factors.dim() != 1 or wide >= _MOST_COLUMNS:
+    if not fits or factors.dtype != torch.float64 or factors.dim() != 1 or wide >= MOST_COLUMNS:
         problem = "do not fit their factors and totals"
         remedy = "pass matrices of floats with a row for each factor and a total for each"
         raise InvalidParameter("rows", problem=problem, remedy=remedy)

@@ -4,7 +4,10 @@ Law      that of `lastbit.training.clipping`, for a gradient that lies in severa
 Proof    The same, line by line: what floats gave is made an integer and cut to -D..D (`_counts`),
          squares are added exactly up to D**2 (`_squares`), a longer vector is shortened in whole
          numbers by the very same function, and one of which a number is not finite gives 0. The
-         integers that were checked are those that are added: nothing is worked out twice.  []
+         integers that were checked are those that are added: nothing is worked out twice.
+         Rows of binary32 on a processor go by `quick.py`, which gives the same integers for rows it
+         is certain of, under its premise; what it leaves comes here. On CUDA a kernel adds the same
+         integers (`gpu/sums.py`: one product of two floats, cut), if no row is too long.  []
 Differs  a few examples at a time, so that what is in hand does not grow with the batch
 Checked  tests/training/test_tensors.py: by force, and against `clipped_sum`
 """
@@ -12,18 +15,23 @@ Checked  tests/training/test_tensors.py: by force, and against `clipped_sum`
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.training.clipping import INT64_SAFE, SHARE, WholeClip, shortened
+from lastbit.training.tensors import quick
 
 _PIECE = 1 << 18  # numbers that are worked on at a time, so that they stay in a cache
 _PIECE_ON_DEVICE = 1 << 26
 _COLUMNS = 1 << 18
+_KERNELS = "lastbit.training.gpu"
 
 
 def add_clipped(gradients: Sequence[Tensor], totals: Sequence[Tensor], clip: WholeClip) -> None:
@@ -51,15 +59,74 @@ def add_clipped(gradients: Sequence[Tensor], totals: Sequence[Tensor], clip: Who
             problem = "are not tensors of int64 like a gradient"
             remedy = "pass torch.zeros_like(parameter, dtype=torch.int64) for each"
             raise InvalidParameter("totals", problem=problem, remedy=remedy)
+    places = [(total.device, total.data_ptr()) for total in totals if total.numel()]
+    if len(set(places)) < len(places):  # two parts of one gradient would add up there
+        remedy = "pass a tensor of its own for each"
+        raise InvalidParameter("totals", problem="name one twice", remedy=remedy)
     if not rows or not len(rows[0]):
         return
     factor, finite = _factors(rows, clip)
+    kind = _product_kind(rows, clip)
+    if quick.is_suitable(rows, kind, clip):
+        sums, certain = quick.certain_sums(rows, factor, finite, clip)
+        _add(sums, totals)
+        left = finite & ~certain
+        if not bool(left.any()):
+            return
+        rows, factor, finite = [part[left] for part in rows], factor[left], finite[left]
+    if rows[0].is_cuda and _added_by_kernel(rows, factor, finite, totals, clip, kind):
+        return
+    _add(_slow_sums(rows, factor, finite, clip, kind), totals)
+
+
+def _add(sums: Sequence[Tensor], totals: Sequence[Tensor]) -> None:
+    for total, own in zip(totals, sums, strict=True):
+        total.add_(own.view(total.shape))
+
+
+def _added_by_kernel(
+    rows: Sequence[Tensor],
+    factor: Tensor,
+    finite: Tensor,
+    totals: Sequence[Tensor],
+    clip: WholeClip,
+    kind: torch.dtype,
+) -> bool:
+    """Whether a kernel has added all rows; if not, nothing was added."""
+    sums, wide = _kernels(), sum(part.shape[1] for part in rows)
+    if sums is None or wide >= sums.MOST_COLUMNS or len({part.device for part in rows}) > 1:
+        return False
+    near = [
+        part if part.stride(1) == 1 or part.shape[1] < 2 else part.contiguous() for part in rows
+    ]
+    none = torch.zeros_like(factor)
+    added: bool = sums.add_whole(
+        near,
+        torch.where(finite, factor, none),
+        totals,
+        bound=clip.bound,
+        double=kind == torch.float64,
+    )
+    return added
+
+
+@cache
+def _kernels() -> Any:
+    """What needs Triton, if it is there."""
+    return (
+        import_module(f"{_KERNELS}.sums") if find_spec("triton") and find_spec(_KERNELS) else None
+    )
+
+
+def _slow_sums(
+    rows: Sequence[Tensor], factor: Tensor, finite: Tensor, clip: WholeClip, kind: torch.dtype
+) -> list[Tensor]:
+    """The sum of the whole gradients for every tensor, checked and shortened in whole numbers."""
     blocks = _blocks(rows)
     sums = [
         torch.zeros(sum(part.shape[1] for part in block), dtype=torch.int64, device=block[0].device)
         for block in blocks
     ]
-    kind = _product_kind(rows, clip)
     broken = None if bool(finite.all()) else ~finite
     piece = _PIECE if rows[0].device.type == "cpu" else _PIECE_ON_DEVICE
     at_once = min(max(1, piece // max(1, sum(len(own) for own in sums))), len(rows[0]))
@@ -77,9 +144,7 @@ def add_clipped(gradients: Sequence[Tensor], totals: Sequence[Tensor], clip: Who
         _shorten(counts, rooms, clip)
         for count, own in zip(counts, sums, strict=True):
             own.add_(count[0] if len(count) == 1 else count.sum(dim=0))
-    flat = [part for own, block in zip(sums, blocks, strict=True) for part in _split(own, block)]
-    for total, own in zip(totals, flat, strict=True):
-        total.add_(own.view(total.shape))
+    return [part for own, block in zip(sums, blocks, strict=True) for part in _split(own, block)]
 
 
 def _blocks(rows: Sequence[Tensor]) -> list[list[Tensor]]:
@@ -119,8 +184,9 @@ def _factors(rows: Sequence[Tensor], clip: WholeClip) -> tuple[Tensor, Tensor]:
 
 
 def _norms(parts: Sequence[Tensor]) -> Tensor:
-    together = [part.to(parts[0].device, torch.float64) for part in parts]
-    return torch.linalg.vector_norm(torch.stack(together), dim=0)
+    if len({(part.device, part.dtype) for part in parts}) > 1:
+        parts = [part.to(parts[0].device, torch.float64) for part in parts]
+    return torch.linalg.vector_norm(torch.stack(list(parts)).double(), dim=0)
 
 
 def _greatest(row: Tensor) -> Tensor:

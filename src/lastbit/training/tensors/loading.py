@@ -21,6 +21,7 @@ from lastbit.errors import InvalidParameter
 from lastbit.exact import whole
 from lastbit.training.plan import TrainingPlan
 from lastbit.training.poisson import PoissonSample
+from lastbit.training.tensors.untraced import untraced
 
 _HOLDERS = (torch.Tensor, np.ndarray, MutableMapping, tuple, list)
 
@@ -67,7 +68,7 @@ class PoissonBatches(Sampler[list[Any]]):
         own = len(range(rank, self.examples, processes))
         sample = PoissonSample(examples=own, rate=self.rate) if own else None
         for _ in range(self.steps):
-            drawn = [] if sample is None else sample.batch().tolist()
+            drawn = [] if sample is None else _numbers(sample)
             numbers = [rank + processes * number for number in drawn]
             if self.units is None:
                 yield numbers
@@ -76,6 +77,13 @@ class PoissonBatches(Sampler[list[Any]]):
 
     def __len__(self) -> int:
         return self.steps
+
+
+@untraced
+def _numbers(sample: PoissonSample) -> list[int]:
+    """Whose coins say yes."""
+    numbers: list[int] = sample.batch().tolist()
+    return numbers
 
 
 def process_of_group() -> tuple[int, int]:

@@ -7,12 +7,18 @@ Theorem  the parameters after all steps are a function of the noisy sums, of wha
          and of randomness that knows no example: post-processing of what the plan prices
 Premise  each example of a batch is handed over once a step, and its gradient depends on no other
          example (`clipping.py`; tested on the first batch); batches are those of `loader`
-Differs  the noise of the wrapped optimizer of Opacus is not used, nor its clipping
-Checked  tests/training/test_optimizer.py, test_processes.py
+Differs  the noise of the wrapped optimizer of Opacus is not used, nor its clipping. Of several
+         processes the first adds noise, and the others use nothing but what it sends: whatever
+         fails between, and whatever message another collective takes, none steps without noise.
+         `torch.compile` leaves all of it as it is: compiled, the sampler was traced, and its draws
+         stood in the log as reasons to compile again
+Checked  tests/training/test_optimizer.py, test_processes.py, test_hostile_loops.py
 """
 
 from __future__ import annotations
 
+import inspect
+import threading
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -37,8 +43,10 @@ from lastbit.training.tensors.examples import (
     per_example_gradients,
 )
 from lastbit.training.tensors.noise import whole_noise
+from lastbit.training.tensors.untraced import untraced
 
 _MICROBATCH = 64
+_TESTED = 16  # examples: their gradients are held three times over while they are compared
 
 
 def exact(
@@ -115,7 +123,13 @@ class ExactOptimizer:
         check_deviation(run.plan.deviation(clip))
         self.original_optimizer, self.run, self.clip = optimizer, run, clip
         self.model, self.loss, self.microbatch = model, loss, microbatch
+        self._lock = threading.RLock()  # a step of one thread and a part of another's batch
+        _check_plain_step(optimizer)
         self._parameters = self._trained()
+        if any(hasattr(part, "device_mesh") for part in self._parameters):
+            problem = "trains parameters of which each process has a piece"
+            remedy = "pass one of whole parameters"
+            raise InvalidParameter("optimizer", problem=problem, remedy=remedy)
         if not self._parameters or not all(part.is_floating_point() for part in self._parameters):
             remedy = "pass one of parameters that are floats and require gradients"
             raise InvalidParameter("optimizer", problem="trains no floats", remedy=remedy)
@@ -134,6 +148,7 @@ class ExactOptimizer:
 
     # ------------------------------------------------------------ gradients of single examples
 
+    @untraced
     def backward(self, *batch: Tensor, units: Tensor | None = None) -> None:
         """Add the gradients of the examples of a batch, a few at a time.
 
@@ -146,20 +161,21 @@ class ExactOptimizer:
             remedy = "pass them to exact, or let Opacus find gradients"
             raise InvalidParameter("model", problem=problem, remedy=remedy)
         _check_batch(batch, units)
-        try:
-            self._check_trained()
-            check_no_batch_statistics(self.model)
-            if units is None:
-                self._add_examples(self.model, self.loss, batch)
-            else:
-                self._add_units(self.model, self.loss, batch, units)
-        except BaseException:  # the first of a few examples must not count twice
-            self._forget()
-            raise
+        with self._lock:
+            try:
+                self._check_trained()
+                check_no_batch_statistics(self.model)
+                if units is None:
+                    self._add_examples(self.model, self.loss, batch)
+                else:
+                    self._add_units(self.model, self.loss, batch, units)
+            except BaseException:  # the first of a few examples must not count twice
+                self._forget()
+                raise
 
     def _add_examples(self, model: torch.nn.Module, loss: Loss, batch: Sequence[Tensor]) -> None:
         if not self._is_tested and len(batch[0]) > 1:
-            few = [part[: self.microbatch] for part in batch]
+            few = [part[: min(self.microbatch, _TESTED)] for part in batch]
             check_isolated(lambda *rows: per_example_gradients(model, loss, *rows), *few)
             self._is_tested = True
         for start in range(0, len(batch[0]), self.microbatch):
@@ -178,13 +194,15 @@ class ExactOptimizer:
                 own = gradient_of_unit(model, loss, *(part[rows] for part in batch))
                 self.add(self._ordered(own))
 
+    @untraced
     def add(self, gradients: Sequence[Tensor]) -> None:
         """Add gradients of single examples: a tensor with their rows for each parameter."""
-        try:
-            add_clipped(gradients, self._totals, self.clip)
-        except BaseException:  # what was added may be handed over again: it must not count twice
-            self._forget()
-            raise
+        with self._lock:
+            try:
+                add_clipped(gradients, self._totals, self.clip)
+            except BaseException:  # what was added may come again: it must not count twice
+                self._forget()
+                raise
 
     def _check_new(self, units: Tensor) -> None:
         """Refuse a unit that has been handed over since the last step: it would count twice."""
@@ -195,6 +213,7 @@ class ExactOptimizer:
             raise InvalidParameter("units", problem=problem, remedy=remedy)
         self._units |= named
 
+    @untraced
     def accumulate(self) -> None:
         """Add the gradients that Opacus found, and forget them, so that none counts twice."""
         try:
@@ -219,33 +238,39 @@ class ExactOptimizer:
 
     # ------------------------------------------------------------ the step
 
+    @untraced
     def step(self) -> Any:
         """One step of the run: noise once, then the optimizer's own step.
 
         If it fails, the batch is lost: an example that came again would count twice.
         """
-        # before all that may fail: what is said of this part must not be taken for the next one's
-        self._is_skipped = bool(self._skips and self._skips.pop(0))
-        try:
-            self._check_trained()
-            self.accumulate()
-        except BaseException:
+        with self._lock:
+            try:
+                # before all that may fail: what is said of this part is not the next one's
+                self._is_skipped = bool(self._skips and self._skips.pop(0))
+                self._check_trained()
+                self.accumulate()
+                if self._is_skipped:
+                    return None
+                self._take_step()
+                noisy = self._noisy_totals()
+                share = float(self.clip.step / self.run.plan.expected_batch)
+                for part, total in zip(self._parameters, noisy, strict=True):
+                    part.grad = total.double().mul_(share).to(part.dtype).view_as(part)
+            except BaseException:
+                self._forget()
+                self._forget_samples()
+                self._forget_raw(but=())
+                raise
             self._forget()
-            self._forget_samples()
-            raise
-        if self._is_skipped:
-            return None
-        try:
-            self._take_step()
-            self._add_up()
-            noise = self._noise()
-            share = float(self.clip.step / self.run.plan.expected_batch)
-            for part, total, own in zip(self._parameters, self._totals, noise, strict=True):
-                part.grad = ((total + own).double() * share).to(part.dtype).view_as(part)
-        finally:
-            self._forget()
-        self._forget_raw()
-        return self.original_optimizer.step()
+            self._forget_raw(but=self._parameters)
+            return self.original_optimizer.step()
+
+    @property
+    def _step_supports_amp_scaling(self) -> bool:
+        """What `torch.amp.GradScaler` asks first; of steps it leaves out, nobody has counted."""
+        problem = "is given to a GradScaler, which leaves out steps by looking at raw gradients"
+        raise InvalidParameter("optimizer", problem=problem, remedy="train in bfloat16 without it")
 
     def _trained(self) -> list[Any]:
         groups = self.original_optimizer.param_groups
@@ -259,9 +284,9 @@ class ExactOptimizer:
             remedy = "wrap it again, with the same run"
             raise InvalidParameter("optimizer", problem=problem, remedy=remedy)
 
-    def _forget_raw(self) -> None:
-        """No gradient but ours goes into the step: that of a frozen parameter may be private."""
-        ours = {id(part) for part in self._parameters}
+    def _forget_raw(self, *, but: Sequence[Tensor]) -> None:
+        """No gradient but ours goes into a step: others, also of frozen parameters, are private."""
+        ours = {id(part) for part in but}
         for group in self.original_optimizer.param_groups:
             for part in group["params"]:
                 if id(part) not in ours:
@@ -272,32 +297,37 @@ class ExactOptimizer:
         if not _several():
             self.run.take_step()
             return
-        refused: list[Any] = [None]
+        said: list[Any] = [None, (self.run.plan.digest, str(self.clip))]
         if distributed.get_rank() == 0:
             try:
                 self.run.take_step()
             except LastbitError as error:
-                refused[0] = error
-        distributed.broadcast_object_list(refused, src=0)
-        if refused[0] is not None:
-            raise refused[0]
+                said[0] = error
+        distributed.broadcast_object_list(said, src=0)
+        if said[0] is not None:
+            raise said[0]
+        if said[1] != (self.run.plan.digest, str(self.clip)):
+            problem = "or clip is not that of the first process"
+            raise InvalidParameter("plan", problem=problem, remedy="pass the same in each")
 
-    def _add_up(self) -> None:
-        if _several():
-            for total in self._totals:
-                distributed.all_reduce(total, op=distributed.ReduceOp.SUM)
-
-    def _noise(self) -> Iterator[Tensor]:
-        """Noise for every parameter, drawn by one process, which all others use."""
-        device = self._totals[0].device
+    def _noisy_totals(self) -> Iterator[Tensor]:
+        """The sums of all processes, with noise that one has drawn, for every parameter."""
         sizes = [total.numel() for total in self._totals]
-        if _several() and distributed.get_rank():
-            drawn = torch.empty(sum(sizes), dtype=torch.int64, device=device)
+        deviation, device = self.run.plan.deviation(self.clip), self._totals[0].device
+        if not _several():
+            noise = whole_noise(sum(sizes), deviation, device).split(sizes)
+            pairs = zip(self._totals, noise, strict=True)
+            return (total.add_(own.to(total.device).view_as(total)) for total, own in pairs)
+        for total in self._totals:
+            distributed.all_reduce(total, op=distributed.ReduceOp.SUM)
+        if distributed.get_rank():
+            # nothing of the sums is here: a message that is too short is taken without a word
+            noisy = torch.zeros(sum(sizes), dtype=torch.int64, device=device)
         else:
-            drawn = whole_noise(sum(sizes), self.run.plan.deviation(self.clip), device)
-        if _several():
-            distributed.broadcast(drawn, src=0)
-        parts = zip(drawn.split(sizes), self._totals, strict=True)
+            noisy = torch.cat([total.reshape(-1).to(device) for total in self._totals])
+            noisy += whole_noise(sum(sizes), deviation, device)
+        distributed.broadcast(noisy, src=0)
+        parts = zip(noisy.split(sizes), self._totals, strict=True)
         return (part.to(total.device).view_as(total) for part, total in parts)
 
     def clear(self) -> None:
@@ -306,10 +336,11 @@ class ExactOptimizer:
         Call it when a loop over parts of batches was left before its end: the rest of a batch would
         be added to the next one, and an example of both would count twice.
         """
-        self._forget()
-        self._forget_samples()
-        self._skips.clear()
-        self._is_skipped = False
+        with self._lock:
+            self._forget()
+            self._forget_samples()
+            self._skips.clear()
+            self._is_skipped = False
 
     def _forget(self) -> None:
         self._totals = [torch.zeros_like(part, dtype=torch.int64) for part in self._parameters]
@@ -326,10 +357,11 @@ class ExactOptimizer:
 
         What was added before a skipped step stays: it is the first part of a batch.
         """
-        self._forget_samples()
-        if not self._is_skipped:
-            self._forget()
-        self.original_optimizer.zero_grad(set_to_none)
+        with self._lock:
+            self._forget_samples()
+            if not self._is_skipped:
+                self._forget()
+            self.original_optimizer.zero_grad(set_to_none)
 
     def signal_skip_step(self, do_skip: bool = True) -> None:
         """The next `step` only adds up: Opacus' BatchMemoryManager says so of parts of a batch."""
@@ -352,6 +384,10 @@ class ExactOptimizer:
         """Into the optimizer. Steps are counted by the run, whatever is loaded."""
         self.original_optimizer.load_state_dict(state)
 
+    def __reduce__(self) -> str:
+        problem = "cannot be copied: both would step with the sums of one batch"
+        raise InvalidParameter("optimizer", problem=problem, remedy="save its state_dict()")
+
     def __repr__(self) -> str:
         return f"ExactOptimizer({self.original_optimizer!r}, {self.run!r}, {self.clip!r})"
 
@@ -365,6 +401,14 @@ def check_no_batch_statistics(model: torch.nn.Module) -> None:
                 problem="has batch normalisation, which mixes examples",
                 remedy="use group or layer normalisation",
             )
+
+
+def _check_plain_step(optimizer: torch.optim.Optimizer) -> None:
+    """Refuse one that works gradients out again: those would be raw, or a step would be lost."""
+    closure = inspect.signature(optimizer.step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        problem = "needs a closure, which works out gradients again without noise"
+        raise InvalidParameter("optimizer", problem=problem, remedy="pass SGD or Adam, say")
 
 
 def _several() -> bool:

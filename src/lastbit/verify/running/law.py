@@ -233,7 +233,7 @@ def _check_same(at: Callable[[int], float], known: dict[int, float]) -> None:
 def _not_monotone(uniform: Uniform, low: int, middle: int, high: int) -> NotMonotone:
     a, b, c = (uniform.point(index) for index in (low, middle, high))
     return NotMonotone(
-        f"the output turns between the uniforms {a!r} and {c!r}, see {b!r}; pass pieces=, the "
+        f"the output turns between the uniforms {a!r} and {c!r}, see {b!r}; pass pieces=, "
         f"points between which it rises or falls",
         between=(a, c),
     )

@@ -194,7 +194,7 @@ def followed(
         if _by_value(rows_of(other)) != _by_value(rows_of(step)):
             raise Untraceable(
                 f"{place} takes other steps for the sign 1 than for 1.0; write float(sign), or "
-                f"use it in arithmetic with floats only"
+                f"use it with floats only"
             )
     beside: Rows = []
     if part is not None:
@@ -346,7 +346,7 @@ class _Tracer:
         if failing_on(run.made, [step, *beside, *run.asked]) - _DRAWS:
             raise Untraceable(
                 f"{self.copies.place()} computes with an input and does not use the result; leave "
-                f"that out, since a failure there shows the input"
+                f"that out: a failure shows the input"
             )
         return expression, step
 

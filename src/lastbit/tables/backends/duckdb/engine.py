@@ -26,9 +26,9 @@ import duckdb
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
 from lastbit.tables.backends.duckdb.files import (
     Opened,
+    alike,
     check_apart,
     check_unit_in_files,
-    check_way_apart,
     opened,
     part,
     stamp,
@@ -189,9 +189,8 @@ def asked_tables(
 def opened_all(card: DataCard, names: Iterable[str], held: ExitStack) -> Tables[Opened]:
     """The table (None) and these others: files, held open, and columns."""
     hold = held.enter_context
-    found = tables_of(card, names, lambda s: hold(opened(s)), check_unit_in_files, check_apart)
-    check_way_apart([(name or "", there) for name, there, _ in found[: len(card.through) + 1]])
-    return found
+    own = check_unit_in_files, check_apart, alike
+    return tables_of(card, names, lambda source: hold(opened(source)), *own)
 
 
 def check_joins(connection: Any, query: Scan, card: DataCard) -> None:

@@ -34,7 +34,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -134,26 +134,13 @@ def part(name: str) -> Any:
 def check_apart(private: Opened, public: Iterable[tuple[str, Opened]]) -> None:
     """Refuse a public table that is the private one: the same file and table, or frame."""
     for name, other in public:
-        if _alike(private, other):
+        if alike(private, other):
             problem = "is the table itself"
             remedy = "join only with tables that everybody may see"
             raise InvalidParameter(f"public table {name[:60]}", problem=problem, remedy=remedy)
 
 
-def check_way_apart(way: Sequence[tuple[str, Opened]]) -> None:
-    """Refuse a way to the unit that comes to one table twice: to itself, or back to it.
-
-    Whoever takes a unit's rows out of the last table would take them out of the other one too,
-    where they are on the ways of others.
-    """
-    for place, (name, here) in enumerate(way):
-        if any(_alike(before, here) for _, before in way[:place]):
-            problem = "is on the way to the unit twice, or is the table itself"
-            remedy = "take another unit: a row of one unit would be on the way to others"
-            raise InvalidParameter(f"linked table {name[:60]}", problem=problem, remedy=remedy)
-
-
-def _alike(one: Opened, other: Opened) -> bool:
+def alike(one: Opened, other: Opened) -> bool:
     """Whether two sources have a file and table, or the frame, in common."""
     places = {stamp[:2] for stamp in one.stamps}
     files = any(stamp[:2] in places for stamp in other.stamps)

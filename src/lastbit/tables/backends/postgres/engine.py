@@ -16,8 +16,14 @@ import psycopg
 
 from lastbit.addresses import Address
 from lastbit.errors import EngineFailed, InvalidParameter
-from lastbit.tables.backends.engines import RawRows, Session, Spelled
-from lastbit.tables.backends.postgres.sources import Found, contents, found, transaction
+from lastbit.tables.backends.engines import RawRows, Session, Spelled, check_owners
+from lastbit.tables.backends.postgres.sources import (
+    Found,
+    contents,
+    found,
+    origins,
+    transaction,
+)
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.compile.dialect import Shown
 from lastbit.tables.compile.postgres import POSTGRES
@@ -99,13 +105,14 @@ def actual_tables(
 ) -> dict[str, Shown]:
     """The tables of a question as the statement names them; `empty`: private ones without rows."""
     joined = dict.fromkeys(join.table for join in query.all_joins)
+    asked = {None, *joined, *(one.name for one in card.through)}
     found_tables = tables(connection, card, joined)
     actual = {
-        (private_relation(name) if name and name in card.private else relation(name)): there.shown(
-            empty=empty and (name is None or name in card.private)
-        )
+        (
+            private_relation(name) if name and name in card.protected else relation(name)
+        ): there.shown(empty=empty and (name is None or name in card.protected))
         for name, there in found_tables.items()
-        if name is None or name in joined
+        if name in asked
     }
     counts = CompiledRows(query, card, dialect=POSTGRES, actual=actual).matches()
     most = prod(connection.execute(sql, prepare=False).fetchone()[0] for sql in counts)
@@ -114,15 +121,23 @@ def actual_tables(
 
 
 def tables(connection: Any, card: DataCard, names: Iterable[str]) -> dict[str | None, Found]:
-    """The table (None), all private ones and these public ones; a public one is none of the others.
+    """The table (None), those on the way to the unit, all private ones and these public ones.
 
-    Joined or not, each private one is looked at for that.
+    A public one is none of the others, and no two of the way are made of one (`check_owners`):
+    joined or not, each private one is looked at for that.
     """
-    own = {column.name: column.type for column in card.columns.values()}
-    known: dict[str | None, Found] = {None: found(connection, card.source, own)}
+    known: dict[str | None, Found] = {None: found(connection, card.source, card.columns_at(0))}
+    for place, step in enumerate(card.through, start=1):
+        what, kinds = f"linked table {step.name}", card.columns_at(place)
+        known[step.name] = _beside(connection, card, step.source, what, kinds)
     for name, one in card.private.items():
         kinds = {column.name: column.type for column in one.columns.values()}
         known[name] = _beside(connection, card, one.source, f"private table {name}", kinds)
+    if card.through or card.private:
+        made = {name: origins(connection, there) for name, there in known.items()}
+        way = [made[name] for name in (None, *(one.name for one in card.through))]
+        private_ones = {name: made[name] for name in card.private}
+        check_owners(card, way, private_ones, lambda one, other: not one.isdisjoint(other))
     private = frozenset().union(*(there.tree for there in known.values()))
     for name in names:
         if name not in known:

@@ -293,6 +293,15 @@ def contents(connection: Any, tables: Iterable[Found]) -> list[tuple[Any, ...]]:
     ]
 
 
+def origins(connection: Any, there: Found) -> frozenset[int]:
+    """The table, its parts, and of materialised views the tables that they are made of.
+
+    Differs  what a function of such a view reads is not seen
+    """
+    rows = connection.execute(_ORIGINS, [sorted(there.tree)]).fetchall()
+    return frozenset(number for (number,) in rows)
+
+
 _RELATION = """
 SELECT c.oid::bigint, c.relkind::text, has_schema_privilege(n.oid, 'USAGE'),
   has_any_column_privilege(c.oid, 'SELECT'), row_security_active(c.oid)
@@ -303,6 +312,15 @@ _TREE = """
 WITH RECURSIVE tree(oid) AS (
   SELECT %s::oid UNION SELECT i.inhrelid FROM pg_inherits AS i JOIN tree ON i.inhparent = tree.oid)
 SELECT c.oid::bigint, c.relkind::text FROM tree JOIN pg_class AS c ON c.oid = tree.oid
+"""
+_ORIGINS = """
+WITH RECURSIVE made(oid) AS (
+  SELECT unnest(%s::oid[]) UNION SELECT more.oid FROM made CROSS JOIN LATERAL (
+    SELECT i.inhrelid FROM pg_inherits AS i WHERE i.inhparent = made.oid
+    UNION ALL SELECT d.refobjid FROM pg_rewrite AS r JOIN pg_depend AS d ON d.objid = r.oid
+    WHERE r.ev_class = made.oid AND r.ev_type = '1' AND d.classid = 'pg_rewrite'::regclass
+      AND d.refclassid = 'pg_class'::regclass) AS more(oid))
+SELECT oid::bigint FROM made
 """
 # a domain is what it is a domain of
 _COLUMNS = """

@@ -51,6 +51,7 @@ from lastbit.tables.backends.progress import told
 from lastbit.tables.backends.spark.snapshot import unlogged
 from lastbit.tables.backends.spark.sources import (
     Opened,
+    alike,
     check_apart,
     check_unit_in_folders,
     check_values,
@@ -190,7 +191,8 @@ def asked_tables(session: Any, query: Scan, card: DataCard) -> Asked:
 
 def opened_all(session: Any, card: DataCard, names: Iterable[str]) -> Tables[Opened]:
     """The table (None) and these others, in which no value stops Spark's own reader."""
-    found = tables_of(card, names, partial(opened, session), check_unit_in_folders, check_apart)
+    opener = partial(opened, session)
+    found = tables_of(card, names, opener, check_unit_in_folders, check_apart, alike)
     for _, there, kinds in found:
         check_values(there, kinds, lambda sql: run_sql(session, sql))
     return found

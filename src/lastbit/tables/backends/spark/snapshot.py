@@ -22,8 +22,9 @@ import logging
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from lastbit.errors import WrongType
 from lastbit.tables.card.schema import Source
@@ -33,6 +34,7 @@ from lastbit.tables.limits import sealed
 _NUMBERS = itertools.count(1)
 _UNREAD = ("map", "array", "struct", "variant", "geo")
 _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+_WITHOUT_ROWS = ("Range", "OneRowRelation")
 _PY4J = ("py4j", "py4j.clientserver", "py4j.java_gateway")
 
 
@@ -69,9 +71,10 @@ def unlogged() -> Iterator[None]:
 class SparkSnapshot:
     """Rows that Spark keeps, whichever session asks for them; they show themselves to nobody."""
 
-    __slots__ = ("_content", "_frame")
+    __slots__ = ("_content", "_frame", "origins")
 
     def __init__(self, frame: Any) -> None:
+        self.origins = _origins(frame)
         self._frame = frame.localCheckpoint(eager=True)
         self._content: str | None = None
 
@@ -103,6 +106,71 @@ class SparkSnapshot:
             found = self._frame.selectExpr("count(*)", *sums).collect()
             self._content = repr((sorted(fields), [tuple(row) for row in found]))
         return self._content
+
+
+def _origins(frame: Any) -> frozenset[str]:
+    """What a frame is made of, however it is derived: itself, its files, and rows held by Spark.
+
+    Files are asked of the plan as it was written: once optimised, neither a cached frame nor one
+    inside a value names its files.
+
+    Differs  what other systems are asked for (JDBC) has a name alone, and copies are others: what
+             was collected, checkpointed or written again
+    """
+    plan = frame._jdf.queryExecution().analyzed()
+    nested = plan.subqueriesAll()
+    origins, files = {f"plan {plan.semanticHash()}"}, set(frame.inputFiles())
+    for one in (plan, *_each(nested)):
+        for leaf in _each(one.collectLeaves()):
+            if leaf.nodeName() not in _WITHOUT_ROWS:
+                origins.add(f"plan {leaf.semanticHash()}")
+                named, read = _of_leaf(leaf)
+                origins |= named
+                files |= read
+    for file in files:
+        origins.add(file)
+        address = urlsplit(file)
+        with suppress(OSError):  # it is gone, or not on this machine
+            found = os.stat(unquote(address.path)) if address.scheme == "file" else None
+            origins |= set() if found is None else {f"{found.st_dev} {found.st_ino}"}
+    return frozenset(origins)
+
+
+def _of_leaf(leaf: Any) -> tuple[set[str], set[str]]:
+    """The names of what is read there, and its files."""
+    match _kind(leaf):
+        case "LogicalRelation" if _kind(leaf.relation()) == "HadoopFsRelation":
+            return set(), set(leaf.relation().location().inputFiles())
+        case "LogicalRelation":  # two looks at one table are two relations, of one name
+            return {f"relation {leaf.relation().toString().partition(' [')[0]}"}, set()
+        case "LogicalRDD":
+            return _of_rows(leaf.rdd())
+        case "DataSourceV2Relation":
+            return {f"table {leaf.table().name()}"}, set()
+    return set(), set()
+
+
+def _of_rows(rows: Any) -> tuple[set[str], set[str]]:
+    """The numbers of the RDDs that one is made of, and the files that they read."""
+    numbers, files, later = set[int](), set[str](), [rows]
+    while later:
+        one = later.pop()
+        if one.id() not in numbers:
+            numbers.add(one.id())
+            later += [before.rdd() for before in _each(one.dependencies())]
+            if _kind(one) == "FileScanRDD":
+                parts = (file for part in _each(one.filePartitions()) for file in part.files())
+                files.update(file.urlEncodedPath() for file in parts)
+    return {f"RDD {number}" for number in numbers}, files
+
+
+def _kind(found: Any) -> str:
+    return str(found.getClass().getSimpleName())
+
+
+def _each(found: Any) -> Iterator[Any]:
+    """The items of a sequence of Scala."""
+    return map(found.apply, range(found.size()))
 
 
 def spark_kind(given: object) -> str:

@@ -80,6 +80,12 @@ class Opened:
             raise EngineFailed(_CHANGED)
 
     @property
+    def origins(self) -> frozenset[str]:
+        """What it is made of: its files; of a frame all that its rows came from."""
+        frame = self.source.frame
+        return frame.origins if isinstance(frame, SparkSnapshot) else self.places
+
+    @property
     def columns(self) -> dict[str, tuple[str, Family]]:
         """By the name in small letters, the name and the family of each column."""
         return {
@@ -191,6 +197,11 @@ def check_apart(private: Opened, public: Iterable[tuple[str, Opened]]) -> None:
         if private.places & other.places or (frame is not None and frame is other.source.frame):
             problem, remedy = "is the table itself", "join only with tables that everybody may see"
             raise InvalidParameter(f"public table {name[:60]}", problem=problem, remedy=remedy)
+
+
+def alike(one: Opened, other: Opened) -> bool:
+    """Whether two sources have a file or table in common, or are made of one."""
+    return not one.origins.isdisjoint(other.origins)
 
 
 def check_unit_in_folders(there: Opened, unit: str | None) -> None:
