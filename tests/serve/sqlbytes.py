@@ -78,7 +78,7 @@ class FakeAsking:
 class FakeDoor(WireServer):
     """A port of one client."""
 
-    epsilon = None
+    epsilon: str | None = None
 
     def __init__(self) -> None:
         self.fake = FakeAsking()

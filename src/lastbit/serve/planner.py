@@ -55,18 +55,18 @@ class Children:
     """A few children of one kind, each for one request at a time."""
 
     def __init__(self, children: Sequence[Child]) -> None:
-        self._children = children
+        self.every = children
         self._idle: asyncio.LifoQueue[Child] = asyncio.LifoQueue()
         self._turns = Turns()
-        for child in self._children:
+        for child in self.every:
             self._idle.put_nowait(child)
 
     async def start(self) -> None:
         """Start all children, so that the first question does not wait for them."""
-        await asyncio.gather(*(child.start() for child in self._children))
+        await asyncio.gather(*(child.start() for child in self.every))
 
     async def stop(self) -> None:
-        await asyncio.gather(*(child.end() for child in self._children))
+        await asyncio.gather(*(child.end() for child in self.every))
 
     async def asked(self, request: Message, patience: float, principal: str) -> Message:
         """What a child says of a question before anything is charged, once it is their turn."""
