@@ -7,8 +7,9 @@ Law      `with_values` puts a literal of the parser's tree where a parameter sta
 Theorem  (injection)  whatever the values are, the tree of the statement that comes of them is the
          tree of the statement with these literals in the places of its parameters
 Proof    the printer (sqlglot's, for DuckDB's dialect) doubles the quotes of a text, in which
-         nothing else has a meaning there; numbers are digits, the rest are of a class each.
-         `_check_values` reads what was printed, and compares
+         nothing else has a meaning there; numbers are digits, in brackets where they are negative;
+         the rest are of a class each. `_check_values` reads what was printed, and compares the
+         two trees node by node
 Checked  tests/tables/test_sql_asked.py
 """
 
@@ -147,10 +148,38 @@ def with_values(sql: str, values: Sequence[tuple[ColumnType, Any]]) -> str:
 
 def _check_values(tree: Any, printed: str) -> None:
     """That what was printed is read as what it was printed from."""
-    again = statement_tree(printed)
-    literals = [(one.this, one.is_string) for one in tree.find_all(exp.Literal)]
-    if literals != [(one.this, one.is_string) for one in again.find_all(exp.Literal)]:
+    if not _is_same(tree, statement_tree(printed)):
         raise refused("a parameter", "is not read as it was sent", "write it into the statement")
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two trees are of the same nodes; the case of names counts, that of keywords not."""
+    pairs = [(one, other)]
+    while pairs:
+        left, right = pairs.pop()
+        if isinstance(left, exp.Expression):
+            if type(left) is not type(right):
+                return False
+            exact = isinstance(left, exp.Literal | exp.Identifier)
+            pairs += [
+                (_part(left, name, exact=exact), _part(right, name, exact=exact))
+                for name in {*left.args, *right.args}
+            ]
+        elif isinstance(left, list):
+            if not isinstance(right, list) or len(left) != len(right):
+                return False
+            pairs += zip(left, right, strict=True)
+        elif left != right:
+            return False
+    return True
+
+
+def _part(node: Any, name: str, *, exact: bool) -> Any:
+    """What a node has under this name; nothing, an empty list and False are the same."""
+    part = node.args.get(name)
+    if isinstance(part, str) and not exact:
+        return part.lower()
+    return part if isinstance(part, str) else part or None
 
 
 def _literal(kind: ColumnType, value: Any) -> Any:
@@ -162,10 +191,10 @@ def _literal(kind: ColumnType, value: Any) -> Any:
         if isinstance(value, float) and not math.isfinite(value):
             raise refused("a parameter", "is not a finite number", "send another")
         number = exp.Literal.number(repr(abs(value)))
-        return exp.Neg(this=number) if value < 0 else number
+        return exp.Paren(this=exp.Neg(this=number)) if value < 0 else number
     text = exp.Literal.string(str(value))
     if kind == "date":
         return exp.Cast(this=text, to=exp.DataType(this=exp.DataType.Type.DATE))
     if kind == "timestamp":
-        return exp.Cast(this=text, to=exp.DataType(this=exp.DataType.Type.TIMESTAMP))
+        return exp.Cast(this=text, to=exp.DataType(this=exp.DataType.Type.TIMESTAMPNTZ))
     return text
