@@ -14,6 +14,8 @@ from lastbit.serve.sqlport.session import Session
 from lastbit.serve.sqlport.wires import Wire, WireServer
 
 TOKEN = "lbt_" + "a" * 43
+_PATIENCE = 120
+"""Seconds for a session: ten thousand SETs take half a second, and others may be at work."""
 
 
 class Transport:
@@ -140,7 +142,7 @@ async def served(sent: bytes, door: FakeDoor) -> tuple[bytes, Transport]:
     session = Session(wire, door)
     wire.data_received(sent)
     wire.eof_received()
-    await asyncio.wait_for(session.run(), 20)
+    await asyncio.wait_for(session.run(), _PATIENCE)
     wire.close()
     return bytes(transport.written), transport
 
@@ -148,11 +150,11 @@ async def served(sent: bytes, door: FakeDoor) -> tuple[bytes, Transport]:
 def told(sent: bytes, door: FakeDoor | None = None) -> list[tuple[str, bytes]]:
     """The messages that come back."""
     found, _ = asyncio.run(served(sent, FakeDoor() if door is None else door))
-    messages = []
-    while found:
-        (length,) = struct.unpack(">i", found[1:5])
-        messages.append((chr(found[0]), found[5 : 1 + length]))
-        found = found[1 + length :]
+    messages, place = [], 0
+    while place < len(found):
+        (length,) = struct.unpack(">i", found[place + 1 : place + 5])
+        messages.append((chr(found[place]), found[place + 5 : place + 1 + length]))
+        place += 1 + length
     return messages
 
 

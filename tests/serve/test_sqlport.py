@@ -20,7 +20,12 @@ from typing import Any
 import pytest
 
 from lastbit.errors import InvalidParameter
+from lastbit.serve.questions import Refusal
+from lastbit.serve.safety import Rates
 from lastbit.serve.settings import Settings
+from lastbit.serve.sqlport.asking import Statement
+from lastbit.serve.sqlport.messages import Column
+from lastbit.serve.sqlport.options import Options
 from lastbit.serve.sqlport.port import MOST_STRANGERS, SqlPort, tls_context
 from lastbit.serve.sqlport.reading import Reader
 from lastbit.serve.sqlport.session import Session
@@ -124,6 +129,10 @@ def test_what_is_refused_costs_nothing_and_says_why(server: SqlServing, line: An
     refused = {
         "SELECT COUNT(*) FROM visits": "22023",  # no price
         "SELECT * FROM nothing": "42P01",
+        "SELECT * FROM visits JOIN pg_class ON true": "0A000",
+        "SELECT COUNT(*) FROM visits WHERE 1 < (SELECT COUNT(*) FROM information_schema.tables)": (
+            "0A000"
+        ),
         "UPDATE visits SET cost = 0": "25006",
         "SELECT pg_sleep(1)": "42883",
         "EXPLAIN ANALYZE SELECT COUNT(*) FROM visits": "0A000",
@@ -184,10 +193,17 @@ def test_the_audit_log_has_a_line_as_for_http(server: SqlServing, line: Any) -> 
 def test_to_stop_waiting_stops_no_charge(server: SqlServing, line: Any) -> None:
     line.execute("SET lastbit.epsilon = '0.7'")
     before, sql = server.charges(), "SELECT COUNT(*) AS stopped FROM visits"
-    stopping = threading.Timer(0.4, line.cancel_safe)
+
+    def stopped() -> None:
+        while server.charges() == before:
+            time.sleep(0.01)
+        line.cancel_safe()
+
+    stopping = threading.Thread(target=stopped)
     stopping.start()
     with pytest.raises(psycopg.errors.QueryCanceled) as error:
         line.execute(sql)
+    stopping.join()
     assert "stays charged" in (error.value.diag.message_detail or "")
     assert len(line.execute(sql).fetchall()) == 1  # on record by now, or waited for
     assert server.charges() == before + 1
@@ -405,7 +421,7 @@ def test_a_cancel_before_the_charge_costs_nothing(
 
         def cancelled() -> None:
             asked.wait(20)
-            connection.cancel()
+            connection.cancel_safe()  # `cancel` holds the lock of Python, and so the server's loop
 
         cancelling = threading.Thread(target=cancelled)
         cancelling.start()
@@ -414,6 +430,29 @@ def test_a_cancel_before_the_charge_costs_nothing(
         cancelling.join()
     assert error.value.diag.message_detail == "nothing was charged"
     assert server.charges() == before
+
+
+def test_the_columns_of_a_question_are_told_to_who_may_preview(
+    server: SqlServing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[str] = []
+    monkeypatch.setattr(Rates, "take", lambda _self, key, _most: counted.append(key))
+
+    async def described(name: str, sql: str) -> Any:
+        asking = server.port.asking()
+        await asking.sign_in(name, server.tokens[name], "127.0.0.1")
+        return await asking.described(Statement(sql=sql), Options(user=name, epsilon="1"))
+
+    def told(name: str, sql: str) -> Any:
+        return asyncio.run_coroutine_threadsafe(described(name, sql), server.loop).result(60)
+
+    private, public = "SELECT COUNT(*) AS n FROM visits", "SELECT relname FROM pg_class"
+    assert told("ana", private) == ([], (Column("n", 20),))
+    assert counted == ["other ana", "preview ana"]
+    assert told("otto", public) == ([], (Column("relname", 25),))  # an auditor
+    with pytest.raises(Refusal) as error:
+        told("otto", private)
+    assert error.value.kind == "not-allowed"
 
 
 def test_strangers_that_come_at_once_make_room_each() -> None:

@@ -107,9 +107,11 @@ def test_trees_that_differ_are_told_apart(other: str) -> None:
 
 def test_a_printer_that_adds_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     printed = exp.Select.sql
-    monkeypatch.setattr(
-        exp.Select, "sql", lambda *told, **more: printed(*told, **more) + " OR TRUE"
-    )
+
+    def wrong(*told: Any, **more: Any) -> str:
+        return printed(*told, **more) + " OR TRUE"
+
+    monkeypatch.setattr(exp.Select, "sql", wrong)
     with pytest.raises(QueryRefused, match="not read as it was sent"):
         with_values("SELECT COUNT(*) FROM t WHERE a = $1", [("text", "x")])
 

@@ -8,9 +8,10 @@ Proof    a session reaches three things. The reader (`reader.py`) is a process t
          source, and what the reader calls private goes to the desk or is refused; it is never tried
          as a catalogue question
 Law      rights, rates, allowances, slots and the audit log are those of HTTP: "preview" for
-         EXPLAIN, "ask" for SELECT, "browse" for the catalogue. A principal is looked up again at
-         each statement. What is waited for ends at the end of a slot; to stop waiting ends nothing:
-         what is paid for is answered and recorded, and free to ask again
+         EXPLAIN, and to be told a question's columns, "ask" for SELECT, "browse" for the catalogue.
+         A principal is looked up again at each statement. What is waited for ends at the end of a
+         slot; to stop waiting ends nothing: what is paid for is answered and recorded, and free to
+         ask again
 Checked  tests/serve/test_sqlport.py
 """
 
@@ -118,6 +119,9 @@ class Asking:
     async def _browser(self) -> Identity:
         return await self._identity("browse", "other", MOST_REQUESTS_A_MINUTE)
 
+    async def _previewer(self) -> Identity:
+        return await self._identity("preview", "preview", self._settings.previews_a_minute)
+
     # ------------------------------------------------------------ what is free
 
     async def described(
@@ -129,6 +133,7 @@ class Asking:
         types = [int(one) for one in read["parameters"]]
         if "private" not in read:
             return types, _columns(read["columns"])
+        who = await self._previewer()
         table, asked = self._question(read["private"], options)
         columns = await self._reader.columns(
             table, asked, who.principal, intervals=options.has_intervals
@@ -146,7 +151,7 @@ class Asking:
         read = await self._read(statement, who)
         if "private" not in read:
             return _lines(["A question about the catalogue: free, of no row."])
-        who = await self._identity("preview", "preview", self._settings.previews_a_minute)
+        who = await self._previewer()
         table, asked = self._question(read["private"], options)
         seen = await self._desk.preview(table, asked, who)
         return _lines(_preview_lines(seen))

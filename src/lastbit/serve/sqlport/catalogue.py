@@ -219,6 +219,11 @@ class Catalogue:
         ]
         return {"columns": columns, "rows": told, "parameters": numbers}
 
+    def is_named_in(self, sql: str) -> bool:
+        """Whether a statement names a relation of the catalogue, perhaps beside private ones."""
+        tree = rewriting.parsed(sql)
+        return tree is not None and rewriting.names_catalogue(tree, self._relations)
+
 
 def _wrong(error: Exception) -> Wrong:
     words = str(error).splitlines()[0][:200].replace(rewriting.PREFIX, "")

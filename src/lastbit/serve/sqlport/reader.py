@@ -67,8 +67,15 @@ def read(cards: Cards, request: Message) -> Message:
     """A catalogue question with its result, or the table and text of a private one."""
     seen = {name: cards[name] for name in request["tables"] if name in cards}
     sql, types, values = request["sql"], request["types"], request["values"]
-    found = _catalogue(seen).asked(sql, types, values, request["user"])
-    return _private(sql, types, values, seen) if found is None else found
+    catalogue = _catalogue(seen)
+    found = catalogue.asked(sql, types, values, request["user"])
+    if found is not None:
+        return found
+    private = _private(sql, types, values, seen)
+    if catalogue.is_named_in(sql):  # the desk would refuse it too, but for want of a price first
+        problem = "a table and the catalogue cannot be asked in one statement"
+        raise Wrong("0A000", problem, hint="ask each in a statement of its own")
+    return private
 
 
 _MOST_KEPT = 16

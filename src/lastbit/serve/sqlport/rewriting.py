@@ -149,15 +149,23 @@ def is_of_catalogue(tree: Any, relations: Collection[str]) -> bool:
     several = exp.Union | exp.Except | exp.Intersect
     if not isinstance(tree, exp.Select | several | exp.Subquery | exp.Values):
         return False
+    return None not in _relations_of(tree, relations)
+
+
+def names_catalogue(tree: Any, relations: Collection[str]) -> bool:
+    """Whether a statement names a relation of the catalogue, perhaps beside others."""
+    return any(name is not None for name in _relations_of(tree, relations))
+
+
+def _relations_of(tree: Any, relations: Collection[str]) -> list[str | None]:
+    """The relation that each name is, but for those of its own WITH; None: it is another one."""
     defined = _defined(tree)
-    for table in tree.find_all(exp.Table):
-        if isinstance(table.this, exp.Func):
-            continue
-        if not table.args.get("db") and table.name.lower() in defined:
-            continue
-        if relation_of(table, relations) is None:
-            return False
-    return True
+    return [
+        relation_of(table, relations)
+        for table in tree.find_all(exp.Table)
+        if not isinstance(table.this, exp.Func)
+        and (table.args.get("db") or table.name.lower() not in defined)
+    ]
 
 
 def _defined(tree: Any) -> frozenset[str]:
