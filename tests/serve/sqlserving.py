@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from lastbit.serve.catalogue import Catalogue
 from lastbit.serve.desk import Desk
@@ -87,3 +91,15 @@ def sql_serving(folder: Path, *names: str, **settings: Any) -> Iterator[SqlServi
         loop.call_soon_threadsafe(loop.stop)
         thread.join(30)
         loop.close()
+
+
+def certificate_in(folder: Path) -> tuple[Path, Path]:
+    """A certificate of localhost that signs itself, and its key."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl makes the certificate")
+    certificate, key = folder / "certificate.pem", folder / "key.pem"
+    command = f"{openssl} req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1"
+    command += f" -subj /CN=localhost -addext subjectAltName=DNS:localhost -keyout {key}"
+    subprocess.run([*command.split(), "-out", str(certificate)], check=True, capture_output=True)
+    return certificate, key

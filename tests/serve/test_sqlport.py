@@ -31,7 +31,7 @@ from lastbit.serve.sqlport.reading import Reader
 from lastbit.serve.sqlport.session import Session
 from lastbit.serve.sqlport.wires import Wire
 from tests.serve.sqlbytes import LOGIN, FakeDoor, Transport, first, message, query
-from tests.serve.sqlserving import SqlServing, sql_serving
+from tests.serve.sqlserving import SqlServing, certificate_in, sql_serving
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is in requirements-engines.lock")
 
@@ -353,18 +353,6 @@ def test_tls_is_spoken_where_there_is_a_certificate(tmp_path: Path) -> None:
 
     said, got, is_secret = asyncio.run(spoken())
     assert said == b"S" and is_secret and b"SHOW\0" in got
-
-
-def certificate_in(folder: Path) -> tuple[Path, Path]:
-    """A certificate of localhost that signs itself, and its key."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("openssl makes the certificate")
-    certificate, key = folder / "certificate.pem", folder / "key.pem"
-    command = f"{openssl} req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1"
-    command += f" -subj /CN=localhost -addext subjectAltName=DNS:localhost -keyout {key}"
-    subprocess.run([*command.split(), "-out", str(certificate)], check=True, capture_output=True)
-    return certificate, key
 
 
 def test_a_cursor_of_psycopg_asks_with_its_parameters(server: SqlServing) -> None:

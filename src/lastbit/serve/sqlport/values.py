@@ -3,7 +3,7 @@
 Law      a value is None, bool, int, float, str, date, datetime or a list of these. What a type
          cannot hold is refused on the way in, and is text on the way out
 Source   PostgreSQL 17, "Frontend/Backend Protocol"; src/include/catalog/pg_type.dat for numbers
-Checked  tests/serve/test_sqlport_messages.py (psycopg and asyncpg read what is written)
+Checked  tests/serve/test_sqlport_messages.py (psycopg reads what is written, and writes)
 """
 
 from __future__ import annotations
