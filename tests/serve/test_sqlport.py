@@ -376,6 +376,7 @@ def test_a_token_that_ends_while_its_answer_is_waited_for_is_told_nothing(
     with psycopg.connect(**told, dbname="lastbit", autocommit=True) as connection:
         connection.execute("SET lastbit.epsilon = '0.3'")
         ana = server.gate.identity_of_token(server.tokens["ana"])
+        assert ana is not None
 
         def revoked() -> None:
             while server.charges() == before:

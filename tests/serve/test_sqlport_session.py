@@ -261,6 +261,8 @@ def test_others_have_their_turn_between_messages() -> None:
 
 def test_what_was_sent_is_not_begun_once_the_client_has_hung_up() -> None:
     class Leaving(FakeDoor):
+        session: Session
+
         def ended(self, wire: object) -> None:
             self.session.hung_up()
 

@@ -13,7 +13,8 @@ Law      between two messages, and two statements of a text, others have their t
 Theorem  (hostile)  Whatever bytes come, a session ends or goes on; it charges for a SELECT with a
          price, asked by a principal who has proved to be it, and for nothing else
 Proof    all that can raise is inside of `_guarded`, or ends the session. The desk is reached by
-         `Asking.answered` alone, which `_select` calls after `_sign_in` has returned
+         `Asking.answered` alone where it charges: `_result` and DECLARE call it, for messages that
+         are taken after `_sign_in` has returned
 Differs  transactions are accepted and mean nothing: what is paid for stays paid, whatever ROLLBACK
 Source   PostgreSQL 17, "Frontend/Backend Protocol", "Message Flow"
 Checked  tests/serve/test_sqlport_session.py, tests/serve/test_sqlport_fuzz.py
