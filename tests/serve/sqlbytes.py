@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from types import SimpleNamespace
 from typing import Any
 
 from lastbit.serve.sqlport.asking import Result, Statement
@@ -54,11 +55,7 @@ class FakeAsking:
         if (user, token) != ("ana", TOKEN):
             raise SqlError("28P01", "no", fatal=True)
         self.signed.append(user)
-
-        class Who:
-            principal = "ana"
-
-        return Who()
+        return SimpleNamespace(principal="ana")
 
     async def described(self, statement: Statement, options: Options) -> Any:
         return [25] * statement.sql.count("$"), (Column("n", 20), Column("k", 25))
