@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from lastbit.serve.sqlport.asking import Result, Statement
 from lastbit.serve.sqlport.lexing import has_parameters, parts, unquoted, words
 from lastbit.serve.sqlport.messages import Column
+from lastbit.serve.sqlport.names import WRITES
 from lastbit.serve.sqlport.options import OWN, assignment, shown_name
 from lastbit.serve.sqlport.problems import SqlError
 from lastbit.serve.sqlport.values import TEXT
@@ -42,11 +43,6 @@ _OTHERS = frozenset(
     {"set", "reset", "show", "discard", "deallocate", "explain", "declare", "fetch", "move"}
     | {"close", "listen", "unlisten", "lock"}
 )
-_WRITE_NAMES = """
-alter analyze call cluster comment copy create delete do drop execute grant import insert merge
-notify prepare reassign refresh reindex revoke security truncate update vacuum
-"""
-_WRITES = frozenset(_WRITE_NAMES.split())
 _MOST_CURSORS = 10
 
 
@@ -136,7 +132,7 @@ async def run_command(command: Command, session: Session, asked: Statement) -> R
             return _forget(command, session)
         case "listen" | "unlisten" | "lock":
             return Result(tag=name.upper() + (" TABLE" if name == "lock" else ""))
-    if name in _WRITES:
+    if name in WRITES:
         problem = f"{name.upper()} is not possible: tables are asked here, not changed"
         raise SqlError("25006", problem, hint="SELECT ..., EXPLAIN SELECT ..., SET or SHOW")
     raise SqlError("42601", "the statement is not understood", hint="write SELECT ... FROM ...")
