@@ -66,12 +66,8 @@ class DriversOfExtras:
         if collector.nodeid.startswith("src/") and (missing or "").partition(".")[0] in self.NAMES:
             report.outcome, reason = "skipped", f"Skipped: {missing} is not installed"
             report.longrepr = (str(collector.path), None, reason)  # type: ignore[assignment]
-        if report.outcome == "skipped" and collector.nodeid.endswith(".py"):
-            # half of it was read: who imports it next must be skipped for the same reason
-            name = ".".join(Path(collector.nodeid.removeprefix("src/")).with_suffix("").parts)
-            module, (room, _, own) = sys.modules.pop(name, None), name.rpartition(".")
-            if module is not None and vars(sys.modules.get(room, module)).get(own) is module:
-                delattr(sys.modules[room], own)
+            # half of it was read: who imports it next must fail for the same reason
+            sys.modules.pop(".".join(Path(collector.nodeid).with_suffix("").parts[1:]), None)
         return report
 
 
