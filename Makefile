@@ -9,7 +9,9 @@ PIP    := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
 # Bytecode is kept, also where a machine forbids it: else each of many processes compiles it again.
 export PYTHONDONTWRITEBYTECODE :=
 # Tests that share a set-up stay with one worker, unless another one is idle.
-PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
+# Half as many workers again as cores: tests of servers wait half of their time.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print((3 * (os.cpu_count() or 1) + 1) // 2)' 2>/dev/null || echo auto)
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 # Extra arguments: make test ARGS="-k laplace -n 2", make bench ARGS=--no-peers
 ARGS   ?=
 

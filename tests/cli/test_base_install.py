@@ -130,7 +130,9 @@ def run_without_extras(program: str, folder: Path) -> str:
 
 
 def test_the_blocker_knows_the_optional_packages():
-    assert {"deltalake", "mbi", "psycopg", "pyspark", "starlette", "torch", "uvicorn"} == EXTRAS
+    assert {
+        "deltalake", "jax", "mbi", "optax", "psycopg", "pyspark", "starlette", "torch", "uvicorn"
+    } == EXTRAS  # fmt: skip
     assert modules_of_extras() >= EXTRAS
 
 

@@ -42,6 +42,9 @@ from tests.kernel.genuine import Genuine, certificates
 Outcome = tuple[Any, ...]
 
 
+pytestmark = pytest.mark.apart  # a fifth of `make check` otherwise
+
+
 @pytest.fixture(scope="module")
 def session() -> Iterator[Session]:
     edge = next(questions(0, 1))

@@ -287,7 +287,7 @@ def test_declared_limits_stay_and_nothing_is_bought(tmp_path: Path) -> None:
 
 def test_an_open_card_that_reaches_the_planner_is_refused() -> None:
     query = table().agg(n=lb.count()).query
-    with pytest.raises(QueryRefused, match="max_rows is left out"):
+    with pytest.raises(QueryRefused, match="max_rows is not declared"):
         planned(query, table().card, epsilon=1)
     with pytest.raises(InvalidParameter, match="no max_rows"):
         table(max_rows=1).join(lb.table(visits(), unit="patient", name="more"))

@@ -104,7 +104,7 @@ def test_losses_are_rounded_up(folder: Path) -> None:
         (
             Budget(epsilon=1),
             "What can be learned about one unit at most?",
-            "one more is in the table, thinks it at most 2.68 %",
+            "one more is in the table. After all answers they think it at most 2.68 %",
         ),
         (Budget(rho="0.1"), "What is that as (ε, δ), to compare?", "ε = 1.915 at δ = 1e-5"),
         (

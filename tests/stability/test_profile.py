@@ -49,6 +49,7 @@ def judged(engine, case, *, every):
 
 
 # seven histograms of 2 or 3 neighbours each: 10**4 pairs from 720 cases on
+@pytest.mark.apart
 def test_histograms(engine, extent):
     for start in range(0, extent.generated(10, 720), TEN):
         ten("declared", start, partial(judged, engine, every=extent.is_many))

@@ -123,6 +123,7 @@ def copied(data):
     return out.getvalue()
 
 
+@pytest.mark.apart
 @pytest.mark.thinned(one_in=3)
 @pytest.mark.parametrize("edge", [0, 1])
 @pytest.mark.parametrize("around", [b"", b'"'])

@@ -116,6 +116,7 @@ def windows(sql: str) -> list[tuple[date, date]]:
     return found
 
 
+@pytest.mark.apart
 @pytest.mark.parametrize("sql", OF_DAYS)
 def test_all_values_on_all_days(extent: Extent, sql: str) -> None:
     """Every list is the set of values on the days between the bounds; mutants are seen below."""

@@ -382,6 +382,7 @@ def excess_seen(text: str, signed: bool, found: RoundingAnalysis, uniform: Grid)
     return worst
 
 
+@pytest.mark.apart
 def test_no_random_program_loses_more_than_its_certificate_says(extent):
     uniform, random_ = Grid(10, offset="1/2"), random.Random("steps")
     tried = proved = 0

@@ -260,6 +260,7 @@ def worst(bits, points, shrunk=1):
     return found
 
 
+@pytest.mark.apart
 def test_every_draw_of_binary16_loses_less_than_certified(extent):
     """All radii and angles of 8 bits, or of 11: the exact law of each point, and all pairs."""
     bits = 11 if extent.is_many else 8

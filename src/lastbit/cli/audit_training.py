@@ -44,10 +44,11 @@ def training(
 ) -> None:
     """Audit a training loop by canaries, in one run.
 
-    The loop is a function of your own. It gets a truth value for each canary, trains once without
-    those that are False, and returns a score for each. A high score says that the canary was there:
-    its gradient times the released sums, or minus its loss. Scores may use what the loop releases
-    and nothing else. A loop with an argument progress can call it with the share that is done.
+    The loop is a function of your own. It gets a truth value for each canary, and trains once
+    without those that are False. It returns a score for each canary. A high score says that the
+    canary was there: its gradient times the released sums, or minus its loss. Scores may use what
+    the loop releases and nothing else. A loop with an argument progress can call it with the share
+    that is done.
 
     The module is looked for as Python does, and in the current folder. Its code is run: name only
     modules that you would run. The exit status is 0 if nothing was found, 1 if a violation is

@@ -49,8 +49,8 @@ Tried on six real tables and eight made-up ones, a twentieth makes whole interva
 histograms 1.5 times as wide, three twentieths no narrower by much.
 """
 _HANDED = (
-    "Limits and whole intervals rest on the profile that you passed: lastbit cannot see whether it "
-    "is of these data."
+    "Limits and whole intervals rest on the profile that you passed. Nobody checks that it is of "
+    "these data."
 )
 _MOST_PROFILES = 8
 """How many recorded profiles are tried, the best first, to find what was asked before."""

@@ -205,10 +205,12 @@ def title_of(answer: Record | Reading, given: str | None = None) -> str:
     return f"{MADE_UP}: {title}" if reading.record.get("made_up") else title
 
 
-_PROFILES = {
-    ("units",): "profile: rows or groups of each unit",
-    ("values",): "profile: how large values are",
-}
+_PROFILES: Mapping[tuple[str, ...], str] = MappingProxyType(
+    {
+        ("units",): "profile: rows or groups of each unit",
+        ("values",): "profile: how large values are",
+    }
+)
 """Of the histograms that choose limits: nobody wrote these names."""
 
 

@@ -50,7 +50,7 @@ def model_card(run: TrainingRun, clip: WholeClip) -> str:
 What one {unit} moves is bounded in whole numbers, and the noise is drawn exactly. So the promise is
 about the program that ran, whatever its floats did. It assumes random bits that nobody can tell
 from true ones. It assumes that the gradient of each {unit} depends on no other. One that is absent
-leaves an empty place: how many places a batch has, the floats of others may show in last bits.
+leaves an empty place. How many places a batch has, other floats may show in their last bits.
 
 Not covered is whatever else was learned from the same data. Examples: the choice of settings, an
 early stop, a test on examples that were trained on. The command

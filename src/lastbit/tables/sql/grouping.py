@@ -137,8 +137,8 @@ def grouped_by(name: str, expression: Expression, card: DataCard, *where: Expres
         raise refused(
             f"GROUP BY {name}",
             f"is of type {kind}: nearly every row would be a group of its own",
-            "group by bin(x, 0, 10, 20) with whole edges, CAST(x AS BIGINT) or year(d), or use "
-            "HISTOGRAM(x, 0, 0.5, 1)",
+            "group by bin(x, 0, 10, 20), CAST(x AS BIGINT), year(d) or "
+            "CAST(d AS DATE), or use HISTOGRAM(x, 0, 0.5, 1)",
         )
     values = public_keys(expression, card, *where)
     if (
