@@ -50,7 +50,7 @@ def shown_cell(cell: Record, *, about: bool = False) -> Shown:
         return Shown(fixed(Fraction(value), 3, "near"), "no interval", whole)
     places = _places(value, low, high)
     below, above = Fraction(low), Fraction(high)
-    ends = f"{_outward(below, places, 'down')} to {_outward(above, places, 'up')}"
+    ends = f"{fixed(below, places, 'down')} to {fixed(above, places, 'up')}"
     if value is None:
         return Shown("unknown", ends, whole)
     middle, unit = Fraction(value), 10**places
@@ -69,7 +69,7 @@ def _places(value: Any, low: Any, high: Any) -> int:
 
 
 def _outward(end: Fraction, places: int, way: Literal["down", "up"]) -> str:
-    """An end rounded outwards; not one that formulas widened by a last bit only: 100 is no 101.
+    """A whole end rounded outwards; not one that formulas widened by a last bit: 100 is no 101.
 
     >>> _outward(Fraction(100.00000000000001), 0, "up"), _outward(Fraction(100.001), 0, "up")
     ('100', '101')

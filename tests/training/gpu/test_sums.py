@@ -158,7 +158,7 @@ def test_training_adds_the_same_by_the_kernel_and_without_it(kind: Any, extent: 
             torch.zeros(part.shape[1], dtype=torch.int64, device=part.device) for part in rows
         ]
         slow = clipping_of_tensors._slow_sums(rows, factor, finite, *how)
-        if clipping_of_tensors._added_by_kernel(rows, factor, finite, totals, *how):
+        if clipping_of_tensors._add_by_kernel(rows, factor, finite, totals, *how):
             added += 1
             assert all(torch.equal(a, b) for a, b in zip(totals, slow, strict=True))
         else:

@@ -42,10 +42,10 @@ def batches(
         raise InvalidParameter("data", problem=problem, remedy="plan with examples= its length")
     size = whole(multiple, "multiple", least=1)
     count = plan.steps if steps is None else whole(steps, "steps")
-    return _drawn(PoissonSample(examples=plan.examples, rate=plan.rate), held, count, size)
+    return _padded_batches(PoissonSample(examples=plan.examples, rate=plan.rate), held, count, size)
 
 
-def _drawn(sample: PoissonSample, data: Any, steps: int, multiple: int) -> Iterator[Any]:
+def _padded_batches(sample: PoissonSample, data: Any, steps: int, multiple: int) -> Iterator[Any]:
     for numbers in sample.batches(steps):
         places = max(1, -(-len(numbers) // multiple)) * multiple
 

@@ -74,7 +74,7 @@ def add_clipped(gradients: Sequence[Tensor], totals: Sequence[Tensor], clip: Who
         if not bool(left.any()):
             return
         rows, factor, finite = [part[left] for part in rows], factor[left], finite[left]
-    if rows[0].is_cuda and _added_by_kernel(rows, factor, finite, totals, clip, kind):
+    if rows[0].is_cuda and _add_by_kernel(rows, factor, finite, totals, clip, kind):
         return
     _add(_slow_sums(rows, factor, finite, clip, kind), totals)
 
@@ -84,7 +84,7 @@ def _add(sums: Sequence[Tensor], totals: Sequence[Tensor]) -> None:
         total.add_(own.view(total.shape))
 
 
-def _added_by_kernel(
+def _add_by_kernel(
     rows: Sequence[Tensor],
     factor: Tensor,
     finite: Tensor,
@@ -92,7 +92,7 @@ def _added_by_kernel(
     clip: WholeClip,
     kind: torch.dtype,
 ) -> bool:
-    """Whether a kernel has added all rows; if not, nothing was added."""
+    """Add all rows by a kernel; whether it did. If not, nothing was added."""
     sums, wide = _kernels(), sum(part.shape[1] for part in rows)
     if sums is None or wide >= sums.MOST_COLUMNS or len({part.device for part in rows}) > 1:
         return False
