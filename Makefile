@@ -141,7 +141,8 @@ dist: site ## build dist/*.whl and dist/*.tar.gz with the site in them, and try 
 	@for built in dist/*.whl dist/*.tar.gz; do \
 	    echo "Trying $$built in an empty environment ..." && $(PYTHON) -m venv --clear build/try && \
 	    build/try/bin/python -m pip --quiet --quiet --disable-pip-version-check install $$built && \
-	    (cd build/try && bin/python ../../tests/docs/pages.py ../../README.md && bin/python ../../docs/check_site.py) || exit 1; \
+	    (cd build/try && bin/python ../../tests/docs/pages.py ../../README.md && bin/python ../../docs/check_site.py && \
+	        mkdir first && cd first && ../bin/python ../../../tests/cli/first_commands.py) || exit 1; \
 	done
 	@ls -l dist
 

@@ -73,12 +73,12 @@ def docs(words: tuple[str, ...], port: int, opening: bool, terminal: bool) -> No
     except OSError as error:
         raise refusal("--port", f"cannot be used ({error.strerror})", "leave it out") from None
     address = server.address + site.page(" ".join(words))
-    show(Heading(f"Documentation of lastbit {__version__}", "Ctrl-C ends it"))
-    click.echo(f"\n  {address}\n")  # not folded: it is to be clicked
-    if opening:
-        # beside the server: some browsers take the terminal until they are closed
-        Thread(target=webbrowser.open, args=(address,), daemon=True).start()
     with server, suppress(KeyboardInterrupt):
+        show(Heading(f"Documentation of lastbit {__version__}", "Ctrl-C ends it"))
+        click.echo(f"\n  {address}\n")  # not folded: it is to be clicked
+        if opening:
+            # beside the server: some browsers take the terminal until they are closed
+            Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         server.serve_forever()
 
 
