@@ -1,5 +1,6 @@
 """The tables of a server: examples, slots that are calibrated, the ledger as it grows."""
 
+import asyncio
 import time
 from dataclasses import replace
 from fractions import Fraction
@@ -8,6 +9,7 @@ import pytest
 
 from lastbit.errors import CardRefused
 from lastbit.ledger import Ledger, Limit
+from lastbit.serve import station
 from lastbit.serve.catalogue import Catalogue, Reading, examples_of
 from lastbit.serve.planning import plan_of
 from lastbit.serve.questions import Refusal
@@ -50,6 +52,25 @@ def test_about_how_many_rows_there_are_is_said_on_the_card():
     for wrong in ("0", "-3", "1.5", '"many"', "true", str(10**12 + 1)):
         with pytest.raises(CardRefused, match="rows"):
             cards.read(said.replace("5000", wrong))
+
+
+def test_a_page_waits_until_slots_are_known_and_not_for_ever(monkeypatch):
+    waited = object.__new__(station.Station)
+    waited.line, waited._stopped = None, asyncio.Event()
+    waited._measured = asyncio.Event()
+
+    async def wait():
+        waiting = asyncio.ensure_future(waited.wait_for_slots())
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        waited._measured.set()
+        await waiting
+        waited._measured.clear()
+        monkeypatch.setattr(station, "_PAGE", 0)
+        await waited.wait_for_slots()  # else this test has no end
+
+    asyncio.run(wait())
 
 
 def test_slots_are_given_or_calibrated_on_made_up_rows_and_kept(tmp_path):

@@ -136,6 +136,9 @@ class Desk:
         told = {"made_up": {"rows": 10}, "certificate": {}, "cost": NOTHING, "guarantee": "none"}
         return rows_of(self.words) | told | {"entry": None}
 
+    async def wait_for_slots(self, table: str) -> None:
+        """They are known."""
+
     async def submit_all(
         self, table: str, question: Question, who: Any, *, key: str | None
     ) -> list[Job]:

@@ -225,6 +225,10 @@ class Desk:
 
     # ------------------------------------------------------------ paying
 
+    async def wait_for_slots(self, table: str) -> None:
+        """Until questions about a table are taken, or it has lasted too long for a page."""
+        await self._stations[table].wait_for_slots()
+
     async def submit_all(
         self, table: str, question: Question, who: Identity, *, key: str | None = None
     ) -> list[Job]:

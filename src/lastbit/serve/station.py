@@ -29,6 +29,8 @@ _LOG = logging.getLogger("lastbit.serve")
 _SHARE, _LEAST_SHARE = 2, 4
 """Which part of a line one principal may have, and how many questions at least."""
 _CALIBRATION = 900.0
+_PAGE = 20.0
+"""Seconds that a page may take."""
 _LOOKING, _EVERY = 30.0, 180.0
 """Seconds from a look at the source until what it found is shown, and until the next one."""
 _NEVER = (
@@ -61,6 +63,7 @@ class Station:
         """How many questions of a principal are being paid for."""
         self.wall = time.time() - now()  # the clock of lines is not set back
         self._catalogue, self._stopped, self._is_unmeasured = catalogue, stopped, False
+        self._measured = asyncio.Event()  # or could not be
         self.worker, self._looker = self._new_child(), self._new_child()
         if served.slots is not None:
             self._open()
@@ -116,7 +119,15 @@ class Station:
         except Exception as error:
             fault(error)
         finally:
+            self._measured.set()
             await child.end()
+
+    async def wait_for_slots(self) -> None:
+        """Until the length of its slots is known, or cannot be, or a page has taken too long."""
+        if self.line is None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_PAGE):
+                    await either(self._measured.wait(), self._stopped.wait())
 
     # ------------------------------------------------------------ what is refused before it costs
 

@@ -152,7 +152,7 @@ def seconds_words(seconds: float) -> str:
 def timing(slot: float | None, *, strict: bool) -> str:
     """When answers appear."""
     if slot is None:
-        return "How long an answer takes is being measured on made-up rows: ask in a minute or so."
+        return "The first answer takes some seconds longer: slots are measured on made-up rows."
     times = [seconds_words(k * slot) for k in ((1,) if strict else (1, 2, 4))]
     after = times[0] if len(times) == 1 else f"{', '.join(times[:-1])} or {times[-1]}"
     return f"Answers appear after a fixed {after}, so that timing reveals nothing."

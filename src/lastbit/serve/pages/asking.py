@@ -91,6 +91,7 @@ async def asked(call: Call) -> Response:
     """Pays for the question of the preview, and shows where the answer will be."""
     served, form = await to_thread(call.table), call.form()
     key = form.get("key") or None
+    await call.desk.wait_for_slots(served.name)
     jobs, problem, status = await _tried(
         call, lambda question: call.desk.submit_all(served.name, question, call.who, key=key)
     )

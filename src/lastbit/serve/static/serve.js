@@ -104,7 +104,7 @@ if (ask) {
   document.getElementById("build").addEventListener("formdata", (event) => { // the price stays
     for (const [name, value] of body(ask)) if (name !== "sql") event.formData.set(name, value);
   });
-  if (ask.elements.sql.value.trim() && !panel.querySelector(".price")) preview();
+  if (ask.elements.sql.value.trim() && !panel.querySelector(".price, .notice.bad")) preview();
 }
 
 for (const button of document.querySelectorAll("[data-copy]")) {
