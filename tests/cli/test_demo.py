@@ -37,7 +37,7 @@ def test_the_demo_asks_pays_refuses_and_checks(folder):
         "Question 1 again",
         "recorded, no charge",
         "refused",
-        "nothing was charged or released",
+        "Nothing was charged or released",
         "3 accepted by the independent checker",
         "every entry fits",
         "Not shown",

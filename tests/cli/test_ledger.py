@@ -240,7 +240,7 @@ def test_tables_of_the_same_people_share_an_account():
     for table in ("visits", "stays"):
         assert read("budget", f"{table}.toml")["accounts"][0]["account"] == "patients"
         assert "patients" in succeeded("card", "check", f"{table}.toml")
-    assert "is left; nothing was charged" in refused(*asked("stays", "7"))
+    assert "is left. Nothing was charged" in refused(*asked("stays", "7"))
     assert books.spent("patients").epsilon == 2
 
 

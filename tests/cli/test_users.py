@@ -161,7 +161,7 @@ def test_beyond_the_allowance_nothing_is_charged(team: Any) -> None:
     team("ana")
     succeeded(*ask())
     words = refused(*ask(OTHER))
-    assert "of the allowance of ana for visits only epsilon = 0.5 is left" in words
+    assert "Of the allowance of ana for visits only epsilon = 0.5 is left" in words
     assert refused(*ask(OTHER, "1", "--dry-run")) == words
     assert "allowance  ε 0 left" in succeeded(*ask(OTHER, "0.5", "--dry-run"))
     assert books().spent("visits").epsilon == 1

@@ -378,7 +378,7 @@ def test_the_period_is_that_of_the_servers_clock(address: str, monkeypatch) -> N
             with pytest.raises(psycopg.Error):
                 appended(ledger, ben, "{}", **fields)
         asked(ledger, cost=price(1))  # the whole of today's
-        with pytest.raises(LastbitError, match="of the allowance of ben"):
+        with pytest.raises(LastbitError, match="Of the allowance of ben"):
             asked(ledger, cost=TINY)
         assert ledger.problems() == [] and ledger.spent("visits") == price("5/4")
     finally:

@@ -178,7 +178,7 @@ def test_three_thirds_fit_an_allowance_of_one_and_nothing_more(ledger):
         entry = asked(ledger)
         assert entry.used == Total(epsilon=Fraction(used)) and entry.limit == ONE
     before = everything(ledger)
-    words = "of the allowance of ben for visits only epsilon = 0 is left; nothing was charged"
+    words = "Of the allowance of ben for visits only epsilon = 0 is left. Nothing was charged"
     with pytest.raises(BudgetExceeded, match=words):
         asked(ledger, cost=price("1e-40"))
     assert everything(ledger) == before
@@ -195,7 +195,7 @@ def test_the_account_holds_whatever_allowances_add_up_to(ledger):
         ledger.set_allowance("visits", name, replace(ONE, epsilon=Fraction(8)), by="ada")
         asked(ledger, cost=price(5), principal=name)
     for name in ("ben", "cy", "ada"):
-        with pytest.raises(BudgetExceeded, match="of the budget of visits only epsilon = 0"):
+        with pytest.raises(BudgetExceeded, match="Of the budget of visits only epsilon = 0"):
             asked(ledger, cost=price("1e-40"), principal=name)
     assert ledger.spent("visits") == price(10) and ledger.problems() == []
 
@@ -322,7 +322,7 @@ def test_an_account_never_refreshes(place, monkeypatch):
             asked(ledger, cost=price(1))
         else:
             assert mine(ledger).left == MONTHLY
-            with pytest.raises(BudgetExceeded, match="of the budget of visits"):
+            with pytest.raises(BudgetExceeded, match="Of the budget of visits"):
                 asked(ledger, cost=price("1e-40"))
     assert ledger.problems() == []
 

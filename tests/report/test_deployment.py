@@ -64,7 +64,8 @@ def test_what_is_on_record_is_filled_in_and_the_rest_is_open(folder: Path) -> No
 
 def test_the_page_says_the_same(folder: Path) -> None:
     asked()
-    assert succeeded("report", "visits.toml", "--checklist", "--out", "list.html") == ""
+    said = succeeded("report", "visits.toml", "--checklist", "--out", "list.html")
+    assert said == "list.html is written. Its open lines are for people.\n"
     page = Path("list.html").read_text("utf-8")
     assert "filled in" in refused("report", "visits.toml", "--checklist", "--out", "list.html")
     assert page.startswith("<!doctype html>") and "One patient, with all its rows." in page

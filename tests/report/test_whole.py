@@ -102,8 +102,8 @@ def test_every_screen_has_the_whole_and_what_it_rests_on(screen):
         "n: about 96 %, at least 94 % of rows counted, "
         "if hardly any patient has more than 1,024 rows.",
         "cost: each patient counts for at most 20 rows.",
-        "The whole assumes that hardly any patient has more than 1,024 rows.",
-        "The whole assumes that no group loses a larger share of its rows than the table.",
+        "The whole interval assumes that hardly any patient has more than 1,024 rows.",
+        "The whole interval assumes that no group loses a larger share of its rows than the table.",
     ):
         assert text.count(sentence) == 1
     assert ONCE not in text and BIAS not in text and TUNING not in text
@@ -133,7 +133,10 @@ def test_tables_have_a_column_for_the_whole_where_it_is_known():
     turned = long_table(found, most=9)
     assert turned.headings == ("region", "what", "value", "noise", "whole")
     assert turned.rows[1][-1] == "unknown" and turned.numbers == (2, 3, 4)
-    assert "cost: the whole is unknown: the profile does not bound" in whole_sentences(found)[-1]
+    assert (
+        "cost: the whole interval is unknown: the profile does not bound"
+        in whole_sentences(found)[-1]
+    )
 
 
 @pytest.mark.parametrize("parts", [(count(),), (count(), mean())])
@@ -156,7 +159,7 @@ def test_large_numbers_have_both_intervals():
     ((_, shown),) = answer_parts(found)["figures"]
     assert (shown.noise, shown.whole) == ("± 76", "18,366 to about 20,370")
     assert "All values lie within" not in page(found)
-    assert "The whole assumes that all values lie within their bounds." in page(found)
+    assert "The whole interval assumes that all values lie within their bounds." in page(found)
 
 
 def histograms() -> dict[str, Any]:
@@ -185,7 +188,7 @@ def test_charts_have_a_lighter_band_inside_the_frame(made, marks, narrow):
 
 def test_ranges_of_a_histogram_are_one_column():
     (assumed, share) = sorted(whole_sentences(histograms()), reverse=True)
-    assert assumed.startswith("The whole assumes") and share.startswith("About 96 %")
+    assert assumed.startswith("The whole interval assumes") and share.startswith("About 96 %")
 
 
 def test_answers_without_whole_intervals_say_what_they_do_not_show():
@@ -220,7 +223,7 @@ def test_groups_of_a_unit_are_not_rows():
     assert whole_sentences(found)[:2] == [
         "n: about 96 %, at least 94 % of the groups of each patient counted, "
         "if hardly any patient is in more than 1,024 groups.",
-        "n: the whole assumes that hardly any patient is in more than 1,024 groups.",
+        "n: the whole interval assumes that hardly any patient is in more than 1,024 groups.",
     ]
     unknown = with_whole(simple(), {"n": whole_column(share=None, limits=["max_groups"])})
     for row in unknown["rows"]:
@@ -281,6 +284,6 @@ def test_rows_left_out_are_alike_in_what_the_number_is_of():
         )
         found = record(Query(table="visits", aggregates=(part,)), [((), [cell(9.0)])])
         said = whole_sentences(with_whole(found, {"n": whole_column("rows_alike")}))
-        (assumed,) = (one for one in said if one.startswith("The whole assumes"))
+        (assumed,) = (one for one in said if one.startswith("The whole interval assumes"))
         assert words in assumed
         assert function == "mean" or "mean off" not in assumed

@@ -367,7 +367,7 @@ def test_a_question_is_built_by_keyboard_and_without_script(server, person, tmp_
     analyst.page.locator("#is1").select_option(">=")
     analyst.page.locator("#value1").fill("old")
     analyst.presses("Write the SQL")
-    analyst.reads("age is not a number: write 12 or 0.5.")
+    analyst.reads("age is a number: write 12 or 0.5.")
     assert analyst.page.locator("[aria-invalid=true]").get_attribute("id") == "value1"
     analyst.looks("builder-refused")
     analyst.page.locator("#value1").fill("18")

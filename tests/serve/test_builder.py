@@ -188,7 +188,7 @@ def test_a_column_of_any_name_is_one_identifier(name: str) -> None:
         ({"what1": "mean", "of1": "region"}, "of1", "is not for region, which is text"),
         ({"by1": "cost"}, "cut1", "is not for cost"),
         ({"by1": "wait", "cut1": "bins", "width1": "0.001"}, "width1", "at most 200 ranges"),
-        ({"where1": "cost", "is1": ">", "value1": "much"}, "value1", "cost is not a number"),
+        ({"where1": "cost", "is1": ">", "value1": "much"}, "value1", "cost is a number"),
         ({"where1": "cost", "is1": ">", "value1": "1/3"}, "value1", "write 12 or 0.5"),
         ({"where1": "day", "is1": ">", "value1": "May"}, "value1", "write 2026-01-31."),
         ({"where1": "urgent", "value1": "maybe"}, "value1", "urgent is true or false"),

@@ -179,7 +179,7 @@ def test_several_statements_are_paid_together_or_not_at_all(tmp_path):
         assert records[0]["asked"]["sql"] == COUNT
         assert records[1]["asked"]["sql"].startswith(f"{BY_REGION};\n{last}")
         dearer = Question(sql=sql.replace("region;", "region, 1=1;"), epsilon="1")
-        with pytest.raises(Refusal, match="of the allowance of ana"):
+        with pytest.raises(Refusal, match="Of the allowance of ana"):
             desk.do(desk.desk.submit_all("visits", dearer, ANA))
         assert desk.ledger.spent("patients").epsilon == 1
         one = Question(sql="SELECT COUNT(*) AS n FROM visits WHERE region = 'a;b';", epsilon="1/4")

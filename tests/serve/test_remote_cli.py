@@ -125,7 +125,7 @@ def test_what_is_for_servers_is_refused_elsewhere(tmp_path):
 
 def test_refusals_of_the_server_are_told(table):
     before = read("budget", table)
-    assert "is left; nothing was charged" in refused("query", table, SQL, "--epsilon", "1000")
+    assert "is left. Nothing was charged" in refused("query", table, SQL, "--epsilon", "1000")
     unknown = "SELECT COUNT(age) AS a FROM visits"
     assert 'No column "age"' in refused("query", table, unknown, "--epsilon", "1")
     assert read("budget", table) == before

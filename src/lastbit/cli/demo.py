@@ -371,9 +371,9 @@ source = "visits.parquet"
 neighbours = "add-remove"      # hides whether a patient is in the table at all
 
 [unit]
-column = "patient"             # whose row it is
-max_rows = 30                  # contribution bound: of more visits, each counts for less
-max_groups = 8                 # groups a patient may contribute to where keys are undeclared
+column = "patient"             # Whose row it is.
+max_rows = 30                  # Contribution bound. Of more visits, each counts for less.
+max_groups = 8                 # Groups a patient may be in, where keys are not declared.
 
 [budget]
 epsilon = 3

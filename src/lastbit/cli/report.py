@@ -56,3 +56,4 @@ def report(card: Path, checklist: bool, registry: bool, out: Path | None) -> Non
         click.echo(words, nl=False)
     else:
         save(out, words)
+        click.echo(f"{out} is written.{' Its open lines are for people.' if checklist else ''}")

@@ -57,8 +57,8 @@ def beyond_budget(account: Account, cost: Cost) -> BudgetExceeded:
         remedy = "ask for what needs no delta, say by declared keys"
     left = in_words(what_remains(account), all_of=account.budget)
     return BudgetExceeded(
-        f"the answer costs {in_words(cost)}, and of the budget of {account.name} only {left} is "
-        f"left; nothing was charged or released; {remedy}"
+        f"the answer costs {in_words(cost)}. Of the budget of {account.name} only {left} is left. "
+        f"Nothing was charged or released; {remedy}"
     )
 
 
@@ -80,11 +80,11 @@ def beyond_allowance(allowance: Allowance, cost: Cost) -> BudgetExceeded:
     """The refusal of a charge by the limit of an allowance."""
     remedy = "ask at a lower price, or let a steward set another allowance"
     if allowance.limit.period is not None:
-        remedy += f"; it is whole again when the next {allowance.limit.period} begins (UTC)"
+        remedy += f". It is whole again when the next {allowance.limit.period} begins (UTC)"
     return BudgetExceeded(
-        f"the answer costs {in_words(cost)}, and of the allowance of {allowance.principal} "
-        f"for {allowance.account} only {in_words(allowance.left, all_of=allowance.limit)} is left; "
-        f"nothing was charged; {remedy}"
+        f"the answer costs {in_words(cost)}. Of the allowance of {allowance.principal} "
+        f"for {allowance.account} only {in_words(allowance.left, all_of=allowance.limit)} is left. "
+        f"Nothing was charged; {remedy}"
     )
 
 

@@ -250,6 +250,9 @@ def measure_words(part: Aggregate, *, unit: str) -> str:
     edges = part.edges or ()
     match part.function:
         case "count":
+            match part.expression:
+                case Call("case", (condition, Constant(1))):  # COUNT_IF, or a filter of COUNT(*)
+                    return f"the number of rows where {expression_words(condition)}"
             return f"the number of rows with a value of {what}" if what else "the number of rows"
         case "count_units":
             return f"the number of units, each counted once ({unit})"

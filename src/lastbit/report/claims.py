@@ -465,7 +465,7 @@ def _refutation(claim: Json, body: Json) -> Claim:
     if claim["loss"] == "infinite":
         verdict = "the loss is infinite"
         told = (
-            f"An observer who sees such an output knows that the input was not {y}. No ε whatever "
+            f"An observer who sees such an output knows that the input was not {y}. No ε "
             f"holds, unless with a δ of {down(p)} or more."
         )
     else:

@@ -61,7 +61,7 @@ _KINDS: Mapping[str, str] = MappingProxyType(
         "rows": "number of rows",
         "values": "sum of values",
         "squares": "sum of squares",
-        "above": "rows and values together",
+        "above": "count and sum together",
         "bins": "rows in each range",
         "units": "number of units",
         "distinct": "number of distinct values",

@@ -24,8 +24,8 @@ from lastbit.tables import columns_in
 
 NOISE, WHOLE = "noise", "whole"
 """Headings: ± 12, or 3 to 9; and 3 to about 20."""
-UNKNOWN = "how much limits left out is unknown without a profile (lastbit card profile)."
-_UNBOUNDED = "the whole is unknown: the profile does not bound what was left out."
+UNKNOWN = "how much limits left out is unknown: the table has no profile (lastbit card profile)."
+_UNBOUNDED = "the whole interval is unknown: the profile does not bound what was left out."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +142,7 @@ def _sentences(
     unknown = [None in (cell.get("whole_low"), cell.get("whole_high")) for cell in with_noise]
     codes, rests = () if all(unknown) else one.about, "nothing was left out if"
     if any(map(has_whole, cells)):
-        codes, rests = one.about, "the whole assumes that"
+        codes, rests = one.about, "the whole interval assumes that"
     elif one.share is not None:  # which has its own
         codes = tuple(code for code in one.about if code == "spread_evenly")
         rests = "the share assumes that"

@@ -101,7 +101,7 @@ def statement(form: Mapping[str, str], card: DataCard) -> str:
     measures = [form[f"what{place}"] for place in _filled(form, "what", MEASURES)]
     if TABLES in measures:
         if len(measures) > 1 or len(keys) < 2:
-            problem = "Tables of every two columns need two columns below, and nothing beside them."
+            problem = "Tables of every two columns need two columns below, and no other line above."
             raise wrong(problem, "what1")
         return f"{MARGINALS} {_listed(keys)}\n{rows}"
     shown = [(sql, _free(name, names)) for sql, name in _measures(form, card)]
@@ -199,7 +199,8 @@ def _edges(column: Column, width: str, place: int) -> list[str]:
     edges = [_decimal(min(low + i * step, high)) for i in range(steps + 1)]
     if None in edges:
         raise wrong(
-            f"The bounds of {column.name} do not divide so; choose another width.", f"width{place}"
+            f"This width does not divide the bounds of {column.name}; choose another.",
+            f"width{place}",
         )
     return [edge for edge in edges if edge is not None]
 
@@ -245,7 +246,7 @@ def _number(text: str, what: str, field: str) -> Fraction:
             return found
     except InvalidParameter:
         pass
-    raise wrong(f"{what} is not a number: write 12 or 0.5.", field) from None
+    raise wrong(f"{what} is a number: write 12 or 0.5.", field) from None
 
 
 def _decimal(number: Fraction) -> str | None:

@@ -271,7 +271,7 @@ class Gate:
             raise wrong(f"A token lives from 1 to {_MOST_DAYS} days.")
         beyond = most.tables is not None and within is not None and not within <= most.tables
         if beyond or not wanted <= most.rights:
-            raise not_allowed("A token has rights and tables that its maker has, or fewer.")
+            raise not_allowed("A token may have the rights and tables of its maker, and no more.")
         token, now = f"lbt_{_secret()}", int(self._clock())
         with self.store.transaction() as rows:
             parent = _parent(rows, maker, known)

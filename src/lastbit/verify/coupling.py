@@ -762,8 +762,8 @@ class _Search:
         words = f"{', '.join(moves)}{_draw_in(' '.join(moves))}"
         raise NotCertified(
             f"SEQ: where the program {self.leaf} the cheapest coupling found costs "
-            f"{_amount(self.best)}, more than {self.epsilon}: {words}; draw from larger scales, "
-            f"or ask for a larger epsilon"
+            f"{_amount(self.best)}, more than {self.epsilon}: {words}. Draw from larger scales; "
+            f"else ask for a larger epsilon"
         )
 
     def _extend(self, done: dict[str, Form], depth: int, cost: Fraction = _ZERO) -> None:
@@ -879,7 +879,7 @@ def _check_laws(found: Coupling) -> None:
                 if ends(loss)[1] > found.epsilon:
                     raise NotCertified(
                         f"UNIFORM: ({words}) has probability {share} in one run and {other} in "
-                        f"the other; ask for a larger epsilon, or tell the truth less often"
+                        f"the other. Tell the truth less often; else ask for a larger epsilon"
                     )
 
 

@@ -109,8 +109,8 @@ class LossRules:
             left = (-arb_of(low)).exp() - off
             if not left > 0:
                 raise NotCertified(
-                    "AXUNIF: the uniform is too coarse for so wide a region; pass a smaller one, "
-                    "or a generator with full precision near 0"
+                    "AXUNIF: the uniform is too coarse for this region; pass a smaller one, "
+                    "or a finer uniform, such as full"
                 )
             return self._up(-left.log()), self._up((arb_of(low).exp() + off).log())
 

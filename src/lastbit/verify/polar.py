@@ -246,8 +246,8 @@ def certified_planar_code(
         parts = [parts_of(one.expression) for one in both]
     except NotCertified:
         raise NotCertified(
-            "the code does not round its coordinates last on all paths, and the last bits of "
-            "floats tell the point; return step * round(x / step) for both"
+            "a coordinate that is not rounded last tells the point by its last bits; "
+            "return step * round(x / step) for both"
         ) from None
     if any(link[0] == "CLAMP" for part in parts for link in part.links):
         raise NotCertified(

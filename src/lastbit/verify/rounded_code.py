@@ -176,8 +176,8 @@ def _refuse_telling(
     kinds = sorted({kind for one in types for kind in one[-1].kinds})
     if len(kinds) > 1:
         raise NotCertified(
-            f"the code returns {' or '.join(kinds)}, and the type tells more than the number; "
-            f"return one type: floats as ends of min and max, -8.0 and 8.0, or np.clip"
+            f"the type tells more than the number: the code returns {' or '.join(kinds)}. "
+            f"Return one type; take floats as ends of min and max, -8.0 and 8.0, or np.clip"
         )
     if any(_overflows(program, found.values) for program in programs):
         raise NotCertified(_TOO_LARGE)
@@ -190,12 +190,12 @@ def _refuse_telling(
     steps = [(one.rows, kinds_of) for one, kinds_of in zip(code, types, strict=True)]
     if not has_one_function(parts, indices, steps):
         raise NotCertified(
-            "the code computes with floats on one path, with exact numbers on another; use "
-            "floats on all, and clamp beyond 2**53"
+            "the code computes with floats on one path, with exact numbers on another. Use "
+            "floats on all; clamp beyond 2**53"
         )
     if not has_one_outside([one.rows for one in code]):
         raise NotCertified(
-            "the code returns an infinity on one path and not on another, which tells the path; "
+            "an infinity tells the path, as only one path returns it; "
             "round first, then: k if abs(k) <= 16.0 else math.inf"
         )
     if over_zero and not parts.is_modest:

@@ -98,8 +98,7 @@ def draw_loss(draw: Mapping[str, Any], cap: Fraction, most: Fraction) -> Step:
     scale, step = scale_of(draw), Fraction(draw["step"])
     if not is_power(step) or step <= 0 or step > _MOST_STEP * scale:
         raise NotCertified(
-            "ROUND: a step is no power of two, or wider than 16 scales; take a power "
-            "of two near the scale"
+            "ROUND: a step is no power of two, or above 16 scales; pass one near the scale, say 1/4"
         )
     if cap_of(draw, cap) < 16 * step:
         raise NotCertified("ROUND: the scale is too small for its step; round to a smaller one")

@@ -418,8 +418,8 @@ def certified_sums(
         cut = cut_beyond(side, far, uniform=setting.uniform, format=format)
         if cut is None:
             raise NotCertified(
-                "the uniform is too coarse for so wide a region; pass a smaller one, or a "
-                "generator with full precision near 0"
+                "the uniform is too coarse for this region; pass a smaller one, or a finer "
+                "uniform, such as full"
             )
         program = programs[side.program]
         parts = (setting.analysed(program, {"u": part}) for part in pieces(side, cut, format))

@@ -263,7 +263,10 @@ def _check(
             remedy = "declare them, or let the steward give the budget an epsilon and a delta"
             raise refused("GROUP BY", problem, remedy)
         raise refused(
-            "GROUP BY", problem, "pass {delta} to find them privately, or declare them", delta=""
+            "GROUP BY",
+            problem,
+            "pass {delta} to find them privately, or declare them",
+            delta="1e-9",
         )
     numbers = [n for part in query.aggregates for n in (*(part.bounds or ()), *(part.edges or ()))]
     if any(abs(number) > _GREATEST for number in numbers):

@@ -76,7 +76,7 @@ def _number(text: str, *, whole: bool) -> Constant:
     if value.denominator == 1:
         return Constant(int(value))
     if whole:
-        problem = "sets a whole number beside a text with a fraction"
+        problem = "is of whole numbers with a text that has a fraction"
         raise refused("a comparison", problem, "write the number without quotes")
     return Constant(value)
 
@@ -84,6 +84,6 @@ def _number(text: str, *, whole: bool) -> Constant:
 def _truth(text: str) -> Constant:
     value = _TRUTHS.get(text.strip().lower())
     if value is None:
-        problem = "sets a truth value beside a text that is none"
-        raise refused("a comparison", problem, "write TRUE or FALSE")
+        problem = "is of TRUE or FALSE with a text that is neither"
+        raise refused("a comparison", problem, "write TRUE or FALSE, without quotes")
     return Constant(value)

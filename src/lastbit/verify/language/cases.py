@@ -115,13 +115,13 @@ def without_failures(expression: Expression, uniform: Generator) -> Expression:
         return ex.Piecewise(expression.condition, then, otherwise)
     if expression == INFINITE:
         raise NotCertified(
-            "the code returns an infinity by its value or its draw alone; decide by the rounded "
-            "result: k if abs(k) <= 16.0 else math.inf"
+            "an infinity tells the value or the draw; decide by the rounded result: "
+            "k if abs(k) <= 16.0 else math.inf"
         )
     if isinstance(expression, ex.Fails):
         raise NotCertified(
-            f"the code raises {expression.name} for some values or draws, which shows them; clamp "
-            f"the value, and pass a uniform without 0, such as grid53-open"
+            f"the code raises {expression.name} for some values or draws, which shows them. Clamp "
+            f"the value; pass a uniform without 0, such as grid53-open"
         )
     return expression
 
