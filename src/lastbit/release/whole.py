@@ -75,7 +75,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from lastbit.errors import QueryRefused
-from lastbit.exact import lower, upper
+from lastbit.exact import lower, root_above, upper
 from lastbit.ledger import Ledger
 from lastbit.release.answer import Answer
 from lastbit.release.enclosures import INTERVALS, for_intervals
@@ -395,7 +395,7 @@ def _most_counted(part: Aggregate, cell: Json, loss: _Loss | None) -> Fraction:
     high = Fraction(max(cell["high"], 0))
     if part.function != "count_units" or loss is None:
         return high
-    return high + Fraction(2 * math.sqrt(high * (1 - Fraction(loss.share.low))))
+    return high + 2 * root_above(high * (1 - Fraction(loss.share.low)))
 
 
 def aims_beyond(part: Aggregate, share: float) -> bool:
