@@ -16,7 +16,8 @@ Where `spread_evenly` is named, m_i = (a_i + b_i)/2 is in the place of b_i and a
 bin, or is not below B. Then the chance is 22/1000 p, p being 1/10 for sums of up to 6 bins, and for
 longer ones 2/5 over the number of the edges that are left.
 
-What units beyond B may lose besides (`hidden`) is an estimate of the writer's, and only widens.
+What units beyond B may lose besides (`hidden`) is an estimate of the writer's, and only widens. So
+is what chosen bounds may clamp (`values_thin_out`).
 An interval is rejected if it is narrower than these numbers make it, or says less of what is
 assumed than they need. Looser ones are accepted, and any B beyond which no bin stands out of the
 noise.
@@ -52,7 +53,7 @@ _NAME = "halves of octaves to 2**16"
 _ASSUMED = frozenset(
     {
         *("nobody_beyond", "group_like_table", "spread_evenly"),
-        *("values_alike", "rows_alike", "within_bounds"),
+        *("values_alike", "rows_alike", "within_bounds", "values_thin_out"),
     }
 )
 _COLUMN = frozenset({"limits", "share", "lost", "hidden", "about", "beyond", "of"})
