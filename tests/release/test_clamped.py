@@ -154,3 +154,14 @@ def test_what_max_rows_does_to_counts_of_a_unit_is_allowed_for(folder) -> None:
     assert cell.whole_low is not None and cell.whole_high is not None
     assert cell.whole_low <= true <= cell.whole_high
     assert problem_of(answer.record) is None
+
+
+@pytest.mark.parametrize("function", ["SUM", "MAX", "AVG"])
+def test_columns_of_a_sub_query_need_no_declared_bounds(skewed, function: str) -> None:
+    inner = f"SELECT person, {function}(stays) AS own FROM skewed GROUP BY person"
+    asked = f"SELECT AVG(own) AS mean FROM ({inner})"
+    answer = skewed.sql(asked).release(epsilon=1, ledger=BOOKS)
+    cell = answer[0].cell("mean")
+    assert cell.whole_low <= true_row(asked)[0] <= cell.whole_high
+    assert "values_thin_out" in answer.record["whole"]["columns"]["mean"]["about"]
+    assert problem_of(answer.record) is None
