@@ -213,6 +213,43 @@ def test_what_is_true_lies_within(formula: Expression, a: Any, b: Any, widths: A
     assert found[0] <= true + slack and true - slack <= found[1]
 
 
+ENDS = st.floats(-1e9, 1e9).filter(lambda x: not 0 < abs(x) < 1e-9) | st.integers(-99, 99)
+
+
+@given(pairs=st.tuples(*[st.tuples(ENDS.map(float), ENDS.map(float)).map(sorted)] * 2))
+def test_ends_move_outwards_where_they_were_rounded_and_only_there(pairs) -> None:
+    """Against fractions: each end is the nearest double or the next one outwards of what is true.
+
+    It is exactly the true end where that is a double.
+    """
+    a, b = (tuple(pair) for pair in pairs)
+    exact = [[Fraction(x) for x in ends] for ends in (a, b)]
+    true = {
+        "+": [exact[0][0] + exact[1][0], exact[0][1] + exact[1][1]],
+        "-": [exact[0][0] - exact[1][1], exact[0][1] - exact[1][0]],
+        "*": [x * y for x in exact[0] for y in exact[1]],
+    }
+    if not b[0] <= 0 <= b[1]:
+        true["/"] = [x / y for x in exact[0] for y in exact[1]]
+    for function, ends in true.items():
+        found = INTERVALS.functions[function](a, b)
+        for end, wanted, way in zip(found, (min(ends), max(ends)), (-1, 1), strict=True):
+            near = float(wanted)
+            assert way * (Fraction(end) - wanted) >= 0
+            assert end == near if Fraction(near) == wanted else abs(end - near) <= math.ulp(near)
+
+
+def test_roots_and_percentages_that_are_exact_are_not_widened() -> None:
+    for function, given_ends, wanted in (
+        ("sqrt", [(4.0, 6.25)], (2.0, 2.5)),
+        ("square", [(-3.0, 2.0)], (0.0, 9.0)),
+        ("*", [(100.0, 100.0), (0.5, 1.0)], (50.0, 100.0)),
+    ):
+        assert INTERVALS.functions[function](*given_ends) == wanted
+    low, high = INTERVALS.functions["sqrt"]((2.0, 2.0))
+    assert Fraction(low) ** 2 < 2 < Fraction(high) ** 2
+
+
 def test_a_divisor_that_may_be_0_gives_no_interval() -> None:
     half = Call("/", (A, B))
     assert enclosure(half, {"a": (1.0, 2.0), "b": (0.0, 1.0)}) is None

@@ -180,9 +180,6 @@ def test_a_budget_for_one_of_both_is_refused_before_the_first(tmp_path: Path) ->
             epsilon=1, ledger=p, profile=table(unit="year").profile(epsilon=1)
         ),
         lambda t, p: t.marginals({"r": "bin(year, 1990, 1993, 1997)"}).release(epsilon=1, ledger=p),
-        lambda t, p: t.sql(
-            "SELECT AVG(s) AS m FROM (SELECT patient, SUM(cost) AS s FROM visits GROUP BY patient)"
-        ).release(epsilon=1, ledger=p),
     ],
 )
 def test_what_is_refused_leaves_no_ledger(ask: Any, tmp_path: Path) -> None:

@@ -522,8 +522,6 @@ def narrower_ends(record: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]
         for end, noise, step in (("whole_low", "low", 1), ("whole_high", "high", -1)):
             if cell[end] is None:
                 value = cell[noise]
-            elif name == "people" and end == "whole_high":  # it has chance besides
-                value = cell[noise] - 1
             elif isinstance(cell[end], int):
                 value = cell[end] + step
             else:
@@ -536,8 +534,6 @@ def bolder_columns(record: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]
         path = ["whole", "columns", name]
         for part in ("limits", "about"):
             for code in said[part]:
-                if (name, code) == ("people", "group_like_table"):  # it has chance besides
-                    continue
                 left = [other for other in said[part] if other != code]
                 yield f"{name}: {code} dropped", forged(record, [*path, part], left)
         if said["share"] is not None:

@@ -272,3 +272,36 @@ def test_the_same_formula_twice_is_one_answer() -> None:
     assert first.columns == again.columns == ("each",) and spent() == 1
     assert first.value == again.value and every.columns == ("n",)
     assert problem_of(first.record) is None
+
+
+# ---------------------------------------------------------------- limits that are left out
+
+
+def heavy_visits() -> Any:
+    """Units of 1 to 9 rows, of which nothing is declared but the unit."""
+    sql = "SELECT range % 997 % 400 AS id, (range % 23)::DOUBLE AS cost FROM range(4000)"
+    duckdb.sql(f"COPY ({sql}) TO 'heavy.parquet'")
+    return lb.table("heavy.parquet", unit="id")
+
+
+def test_limits_that_are_left_out_are_chosen_by_a_profile_on_record() -> None:
+    table = heavy_visits()
+    texts = ("SELECT COUNT(*) AS n FROM heavy", "SELECT AVG(cost) AS cost FROM heavy")
+    asked = lb.workload([table.sql(text) for text in texts])
+    asking: tuple[Any, ...] = (asked.explain, asked.release)
+    for ask in asking:
+        with pytest.raises(InvalidParameter, match="no profile of the table is on record"):
+            ask(epsilon=2, ledger=BOOKS)
+    assert not Path(BOOKS).exists() or not Ledger.open(BOOKS).spent("heavy").epsilon
+    table.profile(epsilon=1, columns=["cost"], ledger=BOOKS)
+    assert asked.plan(epsilon=2, ledger=BOOKS).cost.epsilon == 2
+    answers = asked.release(epsilon=2, ledger=BOOKS)
+    for answer in answers:
+        assert problem_of(answer.record) is None
+        assert any("From the profile, lastbit chose" in note for note in answer.notes)
+        (cell,) = answer[0].cells
+        assert cell.whole_low is not None and cell.whole_high is not None
+    assert Ledger.open(BOOKS).spent("heavy").epsilon == 3
+    again = asked.release(epsilon=2, ledger=BOOKS)
+    assert [one.record["rows"] for one in again] == [one.record["rows"] for one in answers]
+    assert Ledger.open(BOOKS).spent("heavy").epsilon == 3

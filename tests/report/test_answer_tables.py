@@ -42,6 +42,19 @@ def test_what_is_shown_holds_what_was_released(value, below, above):
         assert first <= number(shown.value) <= last or below == 0 or above == 0
 
 
+@given(low=numbers, width=st.floats(0, 1e12))
+def test_whole_ends_that_are_shown_hold_what_was_released(low, width):
+    """To the last bit: what a formula widened by one is shown as wider, and 100 as 100."""
+    ends = {"whole_low": low, "whole_high": low + width}
+    shown = shown_cell({"value": low, "standard_error": None, "low": None, "high": None, **ends})
+    first, last = map(number, shown.whole.split(" to "))
+    assert first <= Fraction(low) and Fraction(low + width) <= last
+    share = {"whole_low": 97.5, "whole_high": 100.0}
+    assert shown_cell({**cell(99, 1.0), **share}).whole.endswith(" to 100.0")
+    beyond = {"whole_low": 97.5, "whole_high": 100.00000000000001}
+    assert shown_cell({**cell(99, 1.0), **beyond}).whole.endswith(" to 100.1")
+
+
 @pytest.mark.parametrize(
     ("given_cell", "value", "noise"),
     [

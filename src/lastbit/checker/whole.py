@@ -16,33 +16,38 @@ Where `spread_evenly` is named, m_i = (a_i + b_i)/2 is in the place of b_i and a
 bin, or is not below B. Then the chance is 22/1000 p, p being 1/10 for sums of up to 6 bins, and for
 longer ones 2/5 over the number of the edges that are left.
 
-What units beyond B may lose besides (`hidden`) is an estimate of the writer's, and only widens.
+What units beyond B may lose besides (`hidden`) is an estimate of the writer's, and only widens. So
+is what chosen bounds may clamp (`values_thin_out`).
 An interval is rejected if it is narrower than these numbers make it, or says less of what is
 assumed than they need. Looser ones are accepted, and any B beyond which no bin stands out of the
 noise.
 
 Records of before `rows_alike` lack it, and have the wider intervals of `_mixed`.
 
+Counts of units of which some groups are left out have 2 sqrt((1 - share) high) more above: which
+groups count is by chance. Quotients of two columns over the same rows go as far beyond the noise
+as `rows_alike` lets them; other formulas are enclosed (`enclosed.py`) over the whole intervals of
+their k parts, whose noise is widened by 1 + ln(k)/ln(20) beforehand, so that all hold at once.
+Unknown they are where a part is, where a total is (of other groups, whose losses are not in the
+row), and where several parts are not all counts and sums.
+
 Differs  that the histogram is the one that the ledger has for these data, and of the question's own
          rows where it says so, is not seen here (`lastbit ledger verify` shows the entry that is
-         named). Of a share only its lower end is worked out. The whole interval of a formula holds
-         the other one, is unknown where one of its parts is, and assumes what they assume. Those
-         of quotients of two columns are worked out again; others must hold what the formula is at
-         all ends of its parts, at the first and last ends of more than 8, and not of totals
-Checked  tests/release/test_whole.py
+         named). Of a share only its lower end is worked out
+Checked  tests/release/test_whole.py, tests/release/test_whole_forgeries.py
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise, product
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeAlias
 
-from .formulas import DOUBLES, evaluate, has_total
+from .enclosed import enclosure
 from .numbers import Json, exp_bounds, ln_bounds, ratio, require, sqrt_bounds
 from .shown import ShownQuestion
 
@@ -52,7 +57,7 @@ _NAME = "halves of octaves to 2**16"
 _ASSUMED = frozenset(
     {
         *("nobody_beyond", "group_like_table", "spread_evenly"),
-        *("values_alike", "rows_alike", "within_bounds"),
+        *("values_alike", "rows_alike", "within_bounds", "values_thin_out"),
     }
 )
 _COLUMN = frozenset({"limits", "share", "lost", "hidden", "about", "beyond", "of"})
@@ -63,8 +68,10 @@ _CLEAR = Fraction(169, 4) * (1 + Fraction(1, 10**6))  # 6.5 deviations
 _WITHIN = ("sum", "mean", "variance", "std", "quantile", "min", "max", "cdf")
 _OF = ("mean", "variance", "std", "quantile", "cdf")
 _ROWS = frozenset({"max_rows", "max_groups"})
-_FAR = Fraction(1300)
-_MOST_PARTS = 8
+_ADDED = ("count", "count_units", "sum")
+_FAR, _ODDS = Fraction(1300), Fraction(20)
+
+_Ends: TypeAlias = tuple[Fraction | None, Fraction | None]
 
 
 def check_whole(record: Json, question: ShownQuestion, plan: Json, query: Json) -> None:
@@ -93,8 +100,10 @@ class _Derivation:
         self.said, self.plan = whole["columns"], plan
         self.parts = {part.name: part for part in question.aggregates}
         self.derived = dict(question.derived)
-        self.formulas = {name: _columns_in(formula) for name, formula in question.derived}
-        self.products = {name: _product_of(formula) for name, formula in question.derived}
+        self.formulas = {
+            name: list(dict.fromkeys(_columns_in(formula))) for name, formula in question.derived
+        }
+        self.products = {name: _powers_of(formula) for name, formula in question.derived}
         inner, joins, keys = query.get("per_unit"), query["joins"], query["keys"]
         single = inner is not None and not inner["keys"] and not joins  # each unit has one row
         self.by_row = plan["unit"] is not None and not single
@@ -168,21 +177,13 @@ class _Derivation:
         low, high = (None if cell[x] is None else Fraction(cell[x]) for x in ("low", "high"))
         _check_wider(ends, (low, high))
         if name in self.formulas:
-            parts = (others[one] for one in self.formulas[name])
-            unknown = any(None in (one["whole_low"], one["whole_high"]) for one in parts)
-            lossy = bool({"max_values", *_ROWS} & set(self.limits(name)))
-            wide = not (unknown and lossy) or ends == (None, None)
-            require(wide, "a formula knows more than its parts")
-            if lossy and not unknown and low is not None and high is not None:
-                _check_wider(ends, self._ratio(name, (low, high), others))
-                if not self._is_quotient(name):
-                    self._check_corners(name, ends, others)
+            if {"max_values", *_ROWS} & set(self.limits(name)):
+                _check_wider(ends, self._formula(name, (low, high), others))
         elif low is not None and high is not None:
-            _check_wider(ends, self._ends(name, low, high))
+            about = self.said[name]["about"]
+            _check_wider(ends, self._ends(name, low, high, about))
 
-    def _ends(
-        self, name: str, low: Fraction, high: Fraction
-    ) -> tuple[Fraction | None, Fraction | None]:
+    def _ends(self, name: str, low: Fraction, high: Fraction, about: Sequence[str]) -> _Ends:
         """The narrowest interval that the profile and the named assumptions allow."""
         part, said, limits = self.parts[name], self.said[name], self.limits(name)
         if "max_values" in limits:
@@ -192,16 +193,19 @@ class _Derivation:
         some = part.expression is not None and part.nullable and part.function != "sum"
         some |= part.function == "histogram"
         own = self.own and not some and part.function != "count_units"
-        alike = own or "group_like_table" in said["about"]
-        unknown, rows_alike = said["share"] is None, "rows_alike" in said["about"]
+        alike = own or "group_like_table" in about
+        unknown, rows_alike = said["share"] is None, "rows_alike" in about
         share, lost = (Fraction(0), Fraction(0)) if unknown else _share_and_lost(said)
         if part.function in ("count", "histogram", "count_units"):
+            most = max(high, Fraction(0))
+            if part.function == "count_units":  # which of their groups count is by chance
+                most += 2 * sqrt_bounds(most * (1 - share))[0]
             share = share if alike else Fraction(0)
-            return low, _upper_end(max(high, Fraction(0)), Fraction(1), lost, share, unknown)
+            return low, _upper_end(most, Fraction(1), lost, share, unknown)
         assert part.bounds is not None
         if part.function == "sum":
             alike &= not part.bounds[0] < 0 < part.bounds[1]  # what cancels out has no share
-            share = share if alike and "values_alike" in said["about"] else Fraction(0)
+            share = share if alike and "values_alike" in about else Fraction(0)
             up = _upper_end(high, part.bounds[1], lost, share, unknown)
             down = _upper_end(-low, -part.bounds[0], lost, share, unknown)
             return None if down is None else -down, up
@@ -214,49 +218,57 @@ class _Derivation:
         mixed = _mixed_alike if rows_alike else _mixed
         return mixed(part.function, (low, high), part.bounds, share)
 
-    def _is_quotient(self, name: str) -> bool:
-        """Whether a formula is a multiple of one column by another."""
-        _, powers = self.products[name] or (0, {})
-        return sorted(powers.values()) == [-1, 1]
+    def _formula(self, name: str, ends: _Ends, others: Mapping[str, Json]) -> _Ends:
+        """The narrowest interval of a formula whose parts lie in theirs at once."""
+        stray = self._stray(name)
+        if stray is not None:
+            low, high = ends
+            if low is None or high is None:
+                return None, None
+            return low - stray * abs(low), high + stray * abs(high)
+        names, about, row = self.formulas[name], self.said[name]["about"], {}
+        if len(names) > 1 and any(self.parts[one].function not in _ADDED for one in names):
+            return None, None
+        for one in names:
+            known = _widened(others[one], len(names))
+            low, high = (None, None) if known is None else self._ends(one, *known, about)
+            if low is None or high is None:
+                return None, None
+            row[one.lower()] = float(low), float(high)
+        interval = enclosure(self.derived[name], row)
+        if not isinstance(interval, tuple) or not all(map(math.isfinite, interval)):
+            return None, None
+        return Fraction(interval[0]), Fraction(interval[1])
 
-    def _check_corners(self, name: str, ends: tuple[Any, Any], others: Mapping[str, Json]) -> None:
-        """What the formula is where each part is at an end of its own lies in its interval."""
-        formula, names = self.derived[name], list(dict.fromkeys(self.formulas[name]))
-        places = ("whole_low", "whole_high")
-        corners: Iterable[tuple[str, ...]] = product(places, repeat=len(names))
-        if len(names) > _MOST_PARTS:
-            corners = zip(*[places] * len(names), strict=True)
-        for corner in () if has_total(formula) else corners:
-            row = {one.lower(): others[one][end] for one, end in zip(names, corner, strict=True)}
-            value = evaluate(formula, row, DOUBLES)
-            if isinstance(value, float):
-                _check_wider(ends, (Fraction(value), Fraction(value)))
-
-    def _ratio(
-        self, name: str, ends: tuple[Fraction, Fraction], others: Mapping[str, Json]
-    ) -> tuple[Fraction | None, Fraction | None]:
-        """Of a quotient of two columns the narrowest interval; of others that of the noise."""
-        low, high = ends
-        factor, powers = self.products[name] or (Fraction(0), {})
-        if not self._is_quotient(name):
-            return low, high
+    def _stray(self, name: str) -> Fraction | None:
+        """How far the rows that are lost may move a quotient over the same rows; None: no such."""
+        powers = self.products[name] or {}
+        if sorted(powers.values()) != [-1, 1]:
+            return None
         above, below = sorted(powers, key=powers.__getitem__, reverse=True)
         parts, about = [self.parts[one] for one in (above, below)], self.said[name]["about"]
         of_values = parts[1].function == "sum"
         some = not of_values and parts[1].expression is not None and parts[1].nullable
         alike = "rows_alike" in about and all(map(_loses_a_share, parts))
         alike &= (self.own and not some) or "group_like_table" in about
-        if alike and (not of_values or "values_alike" in about):
-            stray = (1 - _share_and_lost(self.said[below])[0]) / 3
-            return low - stray * abs(low), high + stray * abs(high)
-        (a, b), (c, d) = (
-            [Fraction(others[one][end]) for end in ("whole_low", "whole_high")]
-            for one in (above, below)
-        )
-        if c <= 0 <= d:
-            return None, None
-        corners = [factor * x / y for x in (a, b) for y in (c, d)]
-        return min(corners), max(corners)
+        known = self.said[below]["share"] is not None
+        if not (known and alike and (not of_values or "values_alike" in about)):
+            return None
+        return (1 - _share_and_lost(self.said[below])[0]) / 3
+
+
+def _widened(cell: Json, parts: int) -> tuple[Fraction, Fraction] | None:
+    """The noise interval of one of so many parts that all theirs hold at once."""
+    if cell["low"] is None or cell["high"] is None:
+        return None
+    low, high = Fraction(cell["low"]), Fraction(cell["high"])
+    if parts == 1:
+        return low, high
+    value, times = Fraction(cell["value"]), 1 + ln_bounds(Fraction(parts))[0] / ln_bounds(_ODDS)[1]
+    low, high = value + times * (low - value), value + times * (high - value)
+    if type(cell["low"]) is int:
+        return Fraction(math.floor(low - times + 1)), Fraction(math.ceil(high + times - 1))
+    return low, high
 
 
 def _loses_a_share(part: Any) -> bool:
@@ -293,7 +305,7 @@ def _share_and_lost(said: Json) -> tuple[Fraction, Fraction]:
     return Fraction(share["low"]), Fraction(lost) + Fraction(hidden)
 
 
-def _check_wider(ends: tuple[Any, Any], wanted: tuple[Fraction | None, Fraction | None]) -> None:
+def _check_wider(ends: tuple[Any, Any], wanted: _Ends) -> None:
     """That an interval holds another; what is unknown in that is unknown in it."""
     for end, least, sign in zip(ends, wanted, (1, -1), strict=True):
         wide = end is None or (least is not None and sign * Fraction(end) <= sign * least)
@@ -349,24 +361,23 @@ def _mixed_alike(
     return sqrt_bounds((1 - lost / 2) * low**2)[1], max(root, high)
 
 
-def _product_of(formula: Any) -> tuple[Fraction, dict[str, int]] | None:
-    """The factor, and the exponents of columns, of a product of constants and columns."""
+def _powers_of(formula: Any) -> dict[str, int] | None:
+    """The exponents of columns in a product of them and of constants other than 0."""
     if not isinstance(formula, list):
         if "column" in formula:
-            return Fraction(1), {formula["column"]: 1}
-        known = formula["type"] in ("integer", "number")
-        return (ratio(str(formula["value"])), {}) if known else None
+            return {formula["column"]: 1}
+        known = formula["type"] in ("integer", "number") and ratio(str(formula["value"]))
+        return {} if known else None
     function, *arguments = formula
     if function not in ("*", "/", "to_number"):
         return None
-    factor, powers = Fraction(1), dict[str, int]()
-    for place, one in enumerate(map(_product_of, arguments)):
-        if one is None or not one[0] or powers.keys() & one[1].keys():
+    powers = dict[str, int]()
+    for place, one in enumerate(map(_powers_of, arguments)):
+        if one is None or powers.keys() & one.keys():
             return None
         turned = -1 if function == "/" and place else 1
-        factor *= one[0] if turned == 1 else 1 / one[0]
-        powers |= {name: turned * power for name, power in one[1].items()}
-    return factor, powers
+        powers |= {name: turned * power for name, power in one.items()}
+    return powers
 
 
 def _columns_in(expression: Any) -> list[str]:

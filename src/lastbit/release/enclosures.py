@@ -3,7 +3,9 @@
 Law      of intervals that hold the parts, a function gives one that holds its value, or None where
          none is known; a condition is True or False only if it is so all over the intervals
 Theorem  +, -, *, / and sqrt are rounded to nearest (IEEE 754), and `decimal_ln` and its like are
-         within one unit in the last place: so each end is moved outwards by one unit. Ends of
+         within one unit in the last place: so each end is moved outwards by one unit, but where
+         +, -, *, / and sqrt are exact: 100 times 1 is 100. What they round off of finite sums is a
+         double (Knuth's TwoSum); products are compared as whole numbers. Ends of
          monotone functions are at the ends of their intervals; exp(y ln x) is monotone in each
          of x and y, so its own are at corners
 Checked  tests/release/test_derived.py
@@ -88,17 +90,45 @@ def _widen(low: float, high: float) -> Interval:
     return math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
 
 
+def _enclosed(*rounded: tuple[float, bool]) -> Interval:
+    """The hull of results; each was rounded once, to nearest, but for those that are exact."""
+    ends = [(x, x) if exact else _widen(x, x) for x, exact in rounded]
+    return min(low for low, _ in ends), max(high for _, high in ends)
+
+
+def _is_product(x: float, y: float, product: float) -> bool:
+    """Whether a product is exact: doubles are quotients of whole numbers."""
+    if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(product)):
+        return False
+    (a, b), (c, d), (e, f) = (one.as_integer_ratio() for one in (x, y, product))
+    return a * c * f == b * d * e
+
+
+def _added(x: float, y: float) -> tuple[float, bool]:
+    """A sum, and whether it is exact: of finite numbers what was rounded off is a double."""
+    total = x + y
+    back = total - x
+    return total, (x - (total - back)) + (y - back) == 0
+
+
+def _multiplied(x: float, y: float) -> tuple[float, bool]:
+    return x * y, _is_product(x, y, x * y)
+
+
+def _divided(x: float, y: float) -> tuple[float, bool]:
+    return x / y, _is_product(x / y, y, x)
+
+
 def _sum(a: Interval, b: Interval) -> Interval:
-    return _widen(a[0] + b[0], a[1] + b[1])
+    return _enclosed(_added(a[0], b[0]), _added(a[1], b[1]))
 
 
 def _difference(a: Interval, b: Interval) -> Interval:
-    return _widen(a[0] - b[1], a[1] - b[0])
+    return _sum(a, (-b[1], -b[0]))
 
 
 def _product(a: Interval, b: Interval) -> Interval:
-    ends = [x * y for x in a for y in b]
-    return _with_sign(_widen(min(ends), max(ends)), a, b)
+    return _with_sign(_enclosed(*(_multiplied(x, y) for x in a for y in b)), a, b)
 
 
 def _with_sign(ends: Interval, a: Interval, b: Interval) -> Interval:
@@ -112,19 +142,19 @@ def _with_sign(ends: Interval, a: Interval, b: Interval) -> Interval:
 
 
 def _square(a: Interval) -> Interval:
-    near, far = _absolute(a)
-    low, high = _widen(near * near, far * far)
+    low, high = _enclosed(*(_multiplied(x, x) for x in _absolute(a)))
     return max(low, 0.0), high
 
 
 def _quotient(a: Interval, b: Interval) -> Interval:
     """The quotient; b does not hold 0."""
-    ends = [x / y for x in a for y in b]
-    return _with_sign(_widen(min(ends), max(ends)), a, b)
+    return _with_sign(_enclosed(*(_divided(x, y) for x in a for y in b)), a, b)
 
 
 def _root(a: Interval) -> Interval:
-    low, high = _widen(math.sqrt(a[0]), math.sqrt(a[1]))
+    roots = [math.sqrt(end) for end in a]
+    pairs = zip(roots, a, strict=True)
+    low, high = _enclosed(*((root, _is_product(root, root, end)) for root, end in pairs))
     return max(low, 0.0), high
 
 

@@ -32,6 +32,7 @@ from typing import Any, TypeVar
 
 from lastbit.errors import QueryRefused
 from lastbit.exact import exact_text
+from lastbit.release.clamped import hidden_cells, visible_cells, within_reach
 from lastbit.release.intervals import errors_of
 from lastbit.release.profile import (
     Keys,
@@ -58,10 +59,12 @@ _TYPICAL = 3
 """Where bounds are all that is known, values are about one in so many parts of the greatest."""
 _PART = 3
 """A WHERE leaves about one row in so many, where nobody knows."""
-_LARGEST = Fraction(2) ** 40
 _NEAR, _FAR = 4, 32
 _CLAMPED = 3
-"""What is clamped counts for so much of noise: intervals hold noise, and no clamped values."""
+"""What is clamped counts for so much of noise, which varies around it; what noise may hide, for a
+half: it widens one side of whole intervals.
+"""
+_BINS_MORE = 4
 _GUESS = 10
 _RANKS = 20
 """A quantile is off by so many times what a count is: by about ten times in rank, of 9 to 11 that
@@ -77,7 +80,9 @@ def open_columns(question: Question) -> tuple[str, ...]:
     draft = question.draft
     if draft is question:
         return ()
-    parts = (part.expression for part in draft.query.aggregates if part.expression is not None)
+    inner = draft.query.per_unit
+    read = draft.query.aggregates if inner is None else inner.columns
+    parts = (part.expression for part in read if part.expression is not None)
     named = {one.name for part in parts for one in columns_in(part) if one.table is None}
     without = [name for name in sorted(question.unbounded_columns) if name in named]
     return tuple(name for name in without if _is_needed(question, name, without))
@@ -364,24 +369,20 @@ def _best_bounds(
 
     Where width costs nothing, as of quantiles, they are as wide as values may be.
     """
-    edges, counts = values.edges, values.likely
-    there = [place for place, count in enumerate(counts) if count]
-    grid, low_edges = step or Fraction(0), [_within(edges[i]) for i in there]
-    widths = [_within(edges[i + 1]) - _within(edges[i]) for i in there]
-    # the last value of a bin is a step before its end
-    middles = [
-        float(low + (width - grid if width >= grid else width) / 2)
-        for low, width in zip(low_edges, widths, strict=True)
-    ]
-    weights = [counts[i] / sum(counts) for i in there]
+    edges, grid, cells = values.edges, step or Fraction(0), visible_cells(values, step)
+    there = [place for place, count in enumerate(values.likely) if count]
+    units = math.fsum(count for _, count in cells)
+    middles, weights = [value for value, _ in cells], [count / units for _, count in cells]
+    hidden = [(value, count / units) for value, count in hidden_cells(values)]
     typical = math.fsum(w * abs(m) for w, m in zip(weights, middles, strict=True)) or 1.0
     mean = math.fsum(w * m for w, m in zip(weights, middles, strict=True))
-    # a bin more on the outer sides, where noise may hide values
-    first = max(there[0] - (edges[there[0]] < 0), 0)
-    last = there[-1] + 1 + (edges[there[-1] + 1] > 0)
-    ends = {_within(edge) for edge in edges[first : last + 1]} | {Fraction(0)}
+    # some bins more on the outer sides, where noise may hide values; ranks are finer with few
+    more = _BINS_MORE if off else 1
+    first = max(there[0] - more * (edges[there[0]] < 0), 0)
+    last = there[-1] + 1 + more * (edges[there[-1] + 1] > 0)
+    ends = {within_reach(edge) for edge in edges[first : last + 1]} | {Fraction(0)}
     if grid:  # the last value of a bin is as good an end as the first of the next
-        ends |= {_within(edges[i + 1]) - grid for i in there if edges[i] >= grid}
+        ends |= {within_reach(edges[i + 1]) - grid for i in there if edges[i] >= grid}
     widest = max(ends)
     ends |= {widest + 4 * grid}
     stretches = []
@@ -396,6 +397,8 @@ def _best_bounds(
             continue
         far = (max(float(low) - m, m - float(high), 0.0) for m in middles)
         clamped = math.fsum(w * d for w, d in zip(weights, far, strict=True)) / typical
+        unseen = (w * max(float(low) - m, m - float(high), 0.0) for m, w in hidden)
+        clamped += math.fsum(unseen) / typical / (2 * _CLAMPED)
         size = float((high - low) / 2 if centred else max(abs(low), abs(high))) / typical
         apart = max(min(mean - float(low), float(high) - mean), 0.0) / typical
         stretches.append(_Stretch(bounds=(low, high), size=size, clamped=clamped, near=apart))
@@ -406,7 +409,3 @@ def _best_bounds(
         return _CLAMPED * one.clamped + off * one.size + stray * one.near, wide * float(high - low)
 
     return min(stretches, key=cost)
-
-
-def _within(edge: Fraction) -> Fraction:
-    return max(-_LARGEST, min(edge, _LARGEST))

@@ -354,8 +354,7 @@ class Question:
     def draft(self) -> Self:
         """The question with stand-ins for bounds that are left out; itself where none are.
 
-        Refused is what could not be asked with bounds either, and what no profile has bounds for:
-        columns of a sub-query.
+        Refused is what could not be asked with bounds either.
         """
         try:
             self.query  # noqa: B018
@@ -366,11 +365,9 @@ class Question:
         steps = {name: self.card.column(name).step or one for name in self.unbounded_columns}
         stood_in = self.with_bounds({n: (0 * one, max(step, one)) for n, step in steps.items()})
         try:
-            inner = stood_in.query.per_unit
+            stood_in.query  # noqa: B018
         except InvalidParameter:
             raise missing from None
-        if inner is not None:
-            raise missing
         return stood_in
 
     @property

@@ -193,6 +193,24 @@ def _tail(parts: Sequence[tuple[float, float]], far: float) -> float:
     return math.fsum(factor * math.exp(-far / scale) for factor, scale in parts) / 2
 
 
+def clear_end(counts: Sequence[int], last: int, noise: Noise, windows: Sequence[int]) -> int:
+    """The end of the last stretch of bins that is clear of noise, `last` being that of one.
+
+    Stretches are as wide as the windows are; of wider ones only those count that narrower ones do
+    not explain.
+    """
+    for width in windows:
+        spread = math.sqrt(width * noise.spread)
+        clear = (
+            first + (width + 1) // 2
+            for first in range(last, len(counts) - width + 1)
+            if sum(counts[first : first + width])
+            > min(_CLEAR + _FARTHER * (first - last), _SURE) * spread
+        )
+        last = max(clear, default=last)
+    return last
+
+
 def noise_of(plan: Mapping[str, Any]) -> Noise:
     """The noise on the one histogram of a recorded plan."""
     (part,) = (part for part in plan["parts"] if part["part"] == "noise")
@@ -311,18 +329,9 @@ class RowsPerUnit:
     @cached_property
     def _clear(self) -> int:
         """How many bins there are up to the last that is clear of noise."""
-        bins = len(self._every)
-        last = max(range(bins), key=lambda place: self.counts[place]) + 1
-        for width in _WINDOWS:  # of wider ones only those that narrower ones do not explain
-            spread = math.sqrt(width * self.noise.spread)
-            clear = (
-                first + (width + 1) // 2
-                for first in range(last, bins - width + 1)
-                if sum(self.counts[first : first + width])
-                > min(_CLEAR + _FARTHER * (first - last), _SURE) * spread
-            )
-            last = max(clear, default=last)
-        return last
+        counts = self.counts[: len(self._every)]
+        last = max(range(len(counts)), key=lambda place: self.counts[place]) + 1
+        return clear_end(counts, last, self.noise, _WINDOWS)
 
     @cached_property
     def _cut(self) -> int:
@@ -338,6 +347,17 @@ class RowsPerUnit:
         # nobody is beyond the last bin: where that is the nearer bound, nothing is estimated
         every, estimated = len(self._every), self._hidden(last, self._every[cut - 1][1])
         return every if self._reach(every, last) <= estimated + self._reach(cut, last) else cut
+
+    @property
+    def cells(self) -> list[tuple[float, float]]:
+        """The middles of the bins that stand out, with their units."""
+        pairs = zip(self.bins, self.counts, strict=False)
+        return [((a + b) / 2, float(max(n, 0))) for (a, b), n in pairs]
+
+    @property
+    def total(self) -> float:
+        """About how many rows there are."""
+        return math.fsum(size * units for size, units in self.cells)
 
     @property
     def limit(self) -> int:

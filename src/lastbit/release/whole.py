@@ -25,6 +25,9 @@ Law      for a number with the noise interval [low, high]; h = max(high, 0); bou
                            low - c abs(low) to high + c abs(high)
          other formulas    interval arithmetic over the whole intervals of their parts,
                            widened by 1 + ln(k)/ln(20) beforehand where there are k of them
+         bounds by lastbit  where a column's bounds were chosen from its profile, sums, means,
+                           deviations and what is made of them go as much farther as `clamped.py`
+                           estimates that values lie beyond
          What no profile bounds is unknown (null): the upper end of counts, both ends of means
 Theorem  the number of the whole table lies in it if that of the limited table lies in the noise
          interval and the bounds of the profile hold, under the assumptions that are named: the
@@ -75,9 +78,10 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from lastbit.errors import QueryRefused
-from lastbit.exact import lower, upper
+from lastbit.exact import lower, root_above, upper
 from lastbit.ledger import Ledger
 from lastbit.release.answer import Answer
+from lastbit.release.clamped import Clamped, clamped_by, clamped_jointly, clamped_units
 from lastbit.release.enclosures import INTERVALS, for_intervals
 from lastbit.release.formulas import evaluate
 from lastbit.release.profile import (
@@ -86,18 +90,22 @@ from lastbit.release.profile import (
     groups_question,
     recorded_profile,
     rows_question,
+    values_question,
 )
 from lastbit.release.rows_per_unit import RowsPerUnit, Share
 from lastbit.tables import (
     Aggregate,
     Call,
+    Column,
     ColumnName,
     Constant,
     DataCard,
     Expression,
     MarginalsPlan,
+    PerUnit,
     Plan,
     Query,
+    UnitColumn,
     UnitJoin,
     columns_in,
 )
@@ -119,6 +127,8 @@ _LEVELS = 200
 _WITHIN = ("sum", "mean", "variance", "std", "quantile", "min", "max", "cdf")
 _OF = ("mean", "variance", "std", "quantile", "cdf")
 _ADDED = ("count", "count_units", "sum")
+_MOVED = ("sum", "mean", "variance", "std")
+"""What clamped values move."""
 _ROWS = frozenset({"max_rows", "max_groups"})
 
 
@@ -138,15 +148,30 @@ def groups_in_play(plan: AnyPlan) -> bool:
 def profile_of(plan: AnyPlan, *, books: Ledger, data: str | None) -> Profile | None:
     """What the ledger has of the data by which the limits of this plan are judged; no charge."""
     query, card = plan.query, plan.card
-    if data is None or not rows_in_play(plan.query, plan.card) or query.per_unit is not None:
+    if data is None:
         return None
-    wanted = [] if query.joins else [rows_question(card)]
-    with suppress(QueryRefused):  # larger than questions may be, so on no record
-        own = rows_question(card, query)
-        wanted = [own] + [one for one in wanted if one.query != own.query]
-        if groups_in_play(plan) and not query.joins:
-            wanted.append(groups_question(card, tuple(key.expression for key in query.keys)))
-    return recorded_profile(wanted, card, books=books, data=data)
+    chosen = [one.name for one in card.columns.values() if one.bounds_chosen]
+    wanted = [values_question(_with_open_bounds(card), name) for name in chosen]
+    if query.per_unit is not None:
+        wanted += [rows_question(card)] if card.unit is not None and not query.joins else []
+    elif rows_in_play(query, card):
+        wanted += [] if query.joins else [rows_question(card)]
+        with suppress(QueryRefused):  # larger than questions may be, so on no record
+            own = rows_question(card, query)
+            wanted = [own] + [one for one in wanted if one.query != own.query]
+            if groups_in_play(plan) and not query.joins:
+                keys = tuple(key.expression for key in query.keys)
+                wanted.append(groups_question(card, keys))
+    return recorded_profile(wanted, card, books=books, data=data) if wanted else None
+
+
+def _with_open_bounds(card: DataCard) -> DataCard:
+    """The card before bounds were chosen, by which their histograms were bought."""
+    columns = {
+        name: replace(one, bounds=None, bounds_chosen=False) if one.bounds_chosen else one
+        for name, one in card.columns.items()
+    }
+    return replace(card, columns=columns)
 
 
 def shown_with_profile(record: Json, plan: AnyPlan, *, books: Ledger) -> dict[str, Any] | None:
@@ -265,6 +290,9 @@ class _Whole:
         for name in self.formulas:
             inner = (limit for one in self.names(name) for limit in self.limits[one])
             self.limits[name] = sorted(set(inner))
+        self.clamps = _clamps(plan, profile)
+        rows_there = None if profile is None or profile.rows is None else profile.rows.total
+        self.rows_there, self.has_groups = rows_there, bool(plan.query.keys)
 
     def names(self, name: str) -> list[str]:
         """The columns that a formula is made of; of an aggregate itself."""
@@ -287,6 +315,15 @@ class _Whole:
         return {**cell, "whole_low": low, "whole_high": high}
 
     def _ends(self, part: Aggregate, cell: Json, about: set[str]) -> Ends:
+        """What the limits on rows leave out, and then what chosen bounds clamp."""
+        low, high = self._ends_of_rows(part, cell, about)
+        clamp = self.clamps.get(part.name)
+        if clamp is None or low is None or high is None:
+            return low, high
+        about |= {"values_thin_out"} | ({"group_like_table"} if self.has_groups else set())
+        return _beyond_bounds(part, (low, high), clamp, self.rows_there)
+
+    def _ends_of_rows(self, part: Aggregate, cell: Json, about: set[str]) -> Ends:
         limits, loss = self.limits[part.name], self.loss(part.name)
         if "max_values" in limits:
             return cell["low"], None
@@ -322,10 +359,12 @@ class _Whole:
     def _formula(self, name: str, others: Mapping[str, Json]) -> Ends:
         """The formula over the whole intervals of its parts."""
         own, names, row = others[name], self.names(name), {}
-        if not {"max_values", *_ROWS} & set(self.limits[name]):
+        clamped = not self.clamps.keys().isdisjoint(names)
+        if not clamped and not {"max_values", *_ROWS} & set(self.limits[name]):
             return own["low"], own["high"]
         if self._is_ratio(name):
-            return self._ratio(own, names, self.about[name])
+            ends = self._ratio(own, names, self.about[name])
+            return self._ratio_beyond_bounds(ends, names, self.about[name]) if clamped else ends
         several = len(names) > 1
         if several and any(self.parts[one].function not in _ADDED for one in names):
             return _UNKNOWN  # their intervals cannot be widened to hold together
@@ -362,6 +401,23 @@ class _Whole:
         stray = _stray(self.of_rows.share.low)
         return lower(low - stray * abs(low)), upper(high + stray * abs(high))
 
+    def _ratio_beyond_bounds(self, ends: Ends, names: Sequence[str], about: set[str]) -> Ends:
+        """A quotient whose parts are each as far off as chosen bounds may make them."""
+        low, high = ends
+        if low is None or high is None:
+            return ends
+        about |= {"values_thin_out"} | ({"group_like_table"} if self.has_groups else set())
+        above, below = (self.clamps.get(one) for one in names)
+        factors = [1.0, 1.0]
+        if above is not None:
+            factors = [max(1 - above.parts[0], 0.0), 1 + above.parts[1]]
+        if below is not None:
+            if below.parts[0] >= 1:
+                return _UNKNOWN
+            factors = [factors[0] / (1 + below.parts[1]), factors[1] / (1 - below.parts[0])]
+        corners = [Fraction(end) * Fraction(one) for end in (low, high) for one in factors]
+        return lower(min(corners)), upper(max(corners))
+
     def to_json(self, names: Iterable[str]) -> dict[str, Any]:
         """What the record says of the limits, by column."""
         said: dict[str, Any] = {}
@@ -390,12 +446,85 @@ class _Whole:
         }
 
 
+def _clamps(plan: AnyPlan, profile: Profile | None) -> dict[str, Clamped]:
+    """What bounds that lastbit chose clamp, by the aggregates that read such columns."""
+    query, card = plan.query, plan.card
+    known: dict[str, Clamped] = {}
+    if profile is None:
+        return known
+    for part in query.aggregates:
+        if part.expression is None or part.bounds is None or part.function not in _MOVED:
+            continue
+        one = None if query.per_unit is None else _unit_column(part.expression, query.per_unit)
+        if one is not None and one.expression is None and profile.rows is not None:
+            known[part.name] = clamped_units(profile.rows, math.floor(part.bounds[1]))
+            continue
+        if query.per_unit is not None and (one is None or one.expression is None):
+            continue
+        expression = part.expression if one is None else one.expression
+        every = [
+            (column, profile.values[column.name.lower()])
+            for column in _chosen_columns(expression, card)
+            if column.name.lower() in profile.values
+        ]
+        if one is None and isinstance(expression, ColumnName) and every:
+            ((column, values),) = every
+            known[part.name] = clamped_by(values, part.bounds, column.step)
+        elif every:
+            clamps = [
+                clamped_by(values, column.number_bounds, column.step)
+                for column, values in every
+                if column.number_bounds is not None
+            ]
+            known[part.name] = clamped_jointly(clamps, part.bounds)
+    return known
+
+
+def _chosen_columns(expression: Expression | None, card: DataCard) -> list[Column]:
+    """The columns that an expression reads and lastbit has bounded."""
+    parts = () if expression is None else columns_in(expression)
+    names = dict.fromkeys(one.name for one in parts if one.table is None)
+    return [column for column in map(card.column, names) if column.bounds_chosen]
+
+
+def _unit_column(expression: Expression, inner: PerUnit) -> UnitColumn | None:
+    """What of a unit's rows it is; None where it is more than that, or units have several rows."""
+    if not isinstance(expression, ColumnName) or inner.keys or inner.joins:
+        return None
+    columns = (one for one in inner.columns if one.name == expression.name)
+    return next((one for one in columns if one.expression or one.function == "count"), None)
+
+
+def _beyond_bounds(
+    part: Aggregate, ends: tuple[float | int, float | int], clamp: Clamped, rows: float | None
+) -> Ends:
+    """The ends, as much farther out as values that are clamped may take them."""
+    low, high = Fraction(ends[0]), Fraction(ends[1])
+    if part.function in ("variance", "std"):
+        squared = high**2 if part.function == "std" else high
+        most = upper(squared + Fraction(clamp.squares))
+        return ends[0], math.nextafter(
+            math.sqrt(most), math.inf
+        ) if part.function == "std" else most
+    if part.function == "mean":
+        below, above = clamp.strays(float(low), float(high))
+    else:
+        assert part.bounds is not None
+        largest = float(max(abs(low), abs(high)))
+        if part.bounds[0] < 0 < part.bounds[1]:  # the sum may be small, and what is clamped not
+            if rows is None:
+                return _UNKNOWN
+            largest = max(largest, clamp.size * rows)
+        below, above = (one * largest for one in clamp.parts)
+    return lower(low - Fraction(below)), upper(high + Fraction(above))
+
+
 def _most_counted(part: Aggregate, cell: Json, loss: _Loss | None) -> Fraction:
     """The upper end of what is counted; of units, two deviations of which groups are left out."""
     high = Fraction(max(cell["high"], 0))
     if part.function != "count_units" or loss is None:
         return high
-    return high + Fraction(2 * math.sqrt(high * (1 - Fraction(loss.share.low))))
+    return high + 2 * root_above(high * (1 - Fraction(loss.share.low)))
 
 
 def aims_beyond(part: Aggregate, share: float) -> bool:

@@ -12,6 +12,8 @@ Theorem  (totals) let t be a count, of variance v, and s the sum of k counts, of
          that are its parts. The best linear unbiased estimates that agree are t + (s - t) a and,
          for each part, itself + (t - s)(1 - a)/k, a = v/(v + k w)
 Proof    least squares with that condition moves t by v l and each part by -w l, for one l
+Law      limits that are left out are chosen by a profile on record, for an equal part of the price;
+         none is bought: without one the questions are refused, before anything is charged
 Law      all prices are committed before a row is read for an answer; a budget or allowance that
          covers only some of them refuses before the first is charged
 Differs  each answer has a charge, a record and a certificate of its own. If somebody else spends
@@ -23,18 +25,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import count
 from math import floor
-from typing import Any
+from typing import Any, cast
 
 from lastbit.arguments import check_flags
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, positive
 from lastbit.ledger import Connections, Ledger
 from lastbit.release.answer import Answer
+from lastbit.release.choosing import Place, prepare_plan
+from lastbit.release.kept import with_notes
+from lastbit.release.limits import open_questions
 from lastbit.release.paying import paid_for_all
 from lastbit.release.private_table import Table
 from lastbit.release.recorded import view_of
@@ -74,6 +79,31 @@ class Workload:
 
     questions: tuple[Table, ...]
 
+    notes: tuple[tuple[str, ...], ...] = ()
+    """For each question which limits a profile chose; none where all are declared."""
+
+    def with_limits(self, price: Mapping[str, Any], ledger: Place = None) -> Workload:
+        """The questions with the limits that a profile on record chooses where they are left out.
+
+        Each is chosen for an equal part of the price.
+        """
+        if not any(map(open_questions, self.questions)):
+            return self
+        number = len(self.questions)
+        ready = []
+        for place, one in enumerate(self.questions):
+            part: dict[str, Any] = dict.fromkeys(("epsilon", "delta", "rho", "weights"))
+            for name, whole in price.items():
+                if whole is not None and name in part:
+                    part[name] = _split(positive(whole, name), [Fraction(1)] * number)[place]
+            ready.append(prepare_plan(one, part, ledger=ledger))
+        if any(one.buys for one in ready):
+            problem = "are left out, and no profile of the table is on record"
+            remedy = "buy one first (lastbit card profile, or table.profile), or declare the limits"
+            raise InvalidParameter("limits", problem=problem, remedy=remedy)
+        asked = tuple(cast("Table", one.question) for one in ready)
+        return Workload(questions=asked, notes=tuple(one.notes for one in ready))
+
     def plan(
         self,
         *,
@@ -81,15 +111,21 @@ class Workload:
         delta: Number | None = None,
         rho: Number | None = None,
         sizes: Sequence[Number] | None = None,
+        ledger: Place = None,
     ) -> WorkloadPlan:
-        """The plans and prices; `sizes`: public rows of a typical group of each question."""
+        """The plans and prices; `sizes`: public rows of a typical group of each question.
+
+        Limits that are left out are chosen by the profile that the ledger has, or the card's one.
+        """
         if isinstance(sizes, str) or not isinstance(sizes, Sequence | None):
             raise WrongType("sizes", problem="are no list", remedy="pass one for each question")
         if sizes is not None and len(sizes) != len(self.questions):
             remedy = "pass one for each question"
             raise InvalidParameter("sizes", problem="are too many or too few", remedy=remedy)
-        groups = list(_merged(self.questions))
         whole: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho}
+        if (chosen := self.with_limits(whole, ledger)) is not self:
+            return chosen.plan(**whole, sizes=sizes)
+        groups = list(_merged(self.questions))
         # beside rho, a delta finds keys and has no other meaning: questions without any pay none
         found = [rho is None or query.groups is None for query, _, _ in groups]
         with_delta = found if any(found) else [True] * len(found)
@@ -130,6 +166,8 @@ class Workload:
         say it where every row has one of these keys.
         """
         check_flags(consistent=consistent)
+        if (chosen := self.with_limits(price, ledger)) is not self:
+            return chosen.release(ledger=ledger, who=who, consistent=consistent, **price)
         plan, views = self.plan(**price), [one.view for one in self.questions]
         alone = [places[0] if len(places) == 1 else None for places in plan.serves]
         texts = [None if one is None else self.questions[one].sql_text for one in alone]
@@ -142,6 +180,7 @@ class Workload:
                 if query != made.query:  # formulas too: of several questions that are one
                     view = view_of(answer.record, query, sql=sql, note=TOGETHER)
                     answers[place] = replace(answer, shown=view)
+                answers[place] = with_notes(answers[place], self.notes[place] if self.notes else ())
         found = [answers[place] for place in sorted(answers)]
         found = _agreeing(self.questions, found) if consistent else found
         return tuple(replace(answer, view=view) for answer, view in zip(found, views, strict=True))

@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 from lastbit.exact import fixed
 from lastbit.report.page import printable
@@ -68,16 +68,6 @@ def _places(value: Any, low: Any, high: Any) -> int:
     return min(max(1 - math.floor(math.log10(half)), 0), _MOST_DIGITS) if half > 0 else 3
 
 
-def _outward(end: Fraction, places: int, way: Literal["down", "up"]) -> str:
-    """A whole end rounded outwards; not one that formulas widened by a last bit: 100 is no 101.
-
-    >>> _outward(Fraction(100.00000000000001), 0, "up"), _outward(Fraction(100.001), 0, "up")
-    ('100', '101')
-    """
-    near = Fraction(round(end * 10**places), 10**places)
-    return fixed(near if abs(near - end) <= abs(end) / 2**51 else end, places, way)
-
-
 def _whole_words(cell: Record, *, about: bool) -> str:
     """The whole interval; an end beyond that of the noise is "about" if it rests on an assumption.
 
@@ -89,7 +79,7 @@ def _whole_words(cell: Record, *, about: bool) -> str:
     if low is None or high is None:
         return ""
     places = _places(None, low, high)
-    lower, upper = _outward(Fraction(low), places, "down"), _outward(Fraction(high), places, "up")
+    lower, upper = fixed(Fraction(low), places, "down"), fixed(Fraction(high), places, "up")
     if about and low != cell["low"]:
         return f"about {lower} to {upper}"
     return f"{lower} to about {upper}" if about and high != cell["high"] else f"{lower} to {upper}"

@@ -146,6 +146,8 @@ def _sentences(
     elif one.share is not None:  # which has its own
         codes = tuple(code for code in one.about if code == "spread_evenly")
         rests = "the share assumes that"
+    if "values_thin_out" in codes:  # of these bounds it is not assumed that values lie within
+        codes = tuple(code for code in codes if code != "within_bounds")
     for code in codes:
         alike = _alike_words(_name(column), reading) if code == "rows_alike" else []
         said = alike or [_assumption(code, one.beyond, unit, groups=groups)]
@@ -196,5 +198,7 @@ def _assumption(code: str, beyond: int | None, unit: str, *, groups: bool) -> st
             return f"{unit}s have the middle number of {of} of their range on average"
         case "within_bounds":
             return "all values lie within their bounds"
+        case "values_thin_out":
+            return "values thin out beyond the bounds that lastbit chose"
     # one that is not known here is said by its code: no interval stands without what it rests on
     return printable(code, 60).replace("_", " ")
