@@ -1,0 +1,463 @@
+"""SQL clients against a whole server: psql, psycopg, asyncpg, SQLAlchemy, pandas, JDBC, R.
+
+One server for all of them. Each pays for questions of its own: no test needs another before it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import ssl
+import struct
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lastbit.errors import InvalidParameter
+from lastbit.serve.questions import Refusal
+from lastbit.serve.safety import Rates
+from lastbit.serve.settings import Settings
+from lastbit.serve.sqlport.asking import Statement
+from lastbit.serve.sqlport.messages import Column
+from lastbit.serve.sqlport.options import Options
+from lastbit.serve.sqlport.port import MOST_STRANGERS, SqlPort, tls_context
+from lastbit.serve.sqlport.reading import Reader
+from lastbit.serve.sqlport.session import Session
+from lastbit.serve.sqlport.wires import Wire
+from tests.serve.sqlbytes import LOGIN, FakeDoor, Transport, first, message, query
+from tests.serve.sqlserving import SqlServing, certificate_in, sql_serving
+
+psycopg = pytest.importorskip("psycopg", reason="psycopg is in requirements-engines.lock")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlServing]:
+    with sql_serving(tmp_path_factory.mktemp("sql") / "served") as running:
+        yield running
+
+
+@pytest.fixture
+def line(server: SqlServing) -> Iterator[Any]:
+    """A connection of psycopg's, and the notices that came."""
+    with psycopg.connect(**server.told(), dbname="lastbit", autocommit=True) as connection:
+        connection.notices = []
+        connection.add_notice_handler(lambda one: connection.notices.append(one.message_primary))
+        yield connection
+
+
+def test_a_question_is_previewed_paid_for_and_free_again(server: SqlServing, line: Any) -> None:
+    line.execute("SET lastbit.epsilon = '0.5'")
+    sql = (
+        'SELECT n, region FROM (SELECT region, COUNT(*) AS n FROM "public"."visits" '
+        "WHERE 1 = 1 GROUP BY region) q LIMIT 1000"
+    )
+    before = server.charges()
+    plan = [row[0] for row in line.execute(f"EXPLAIN {sql}")]
+    assert "Cost: epsilon = 0.5." in plan and server.charges() == before
+    cursor = line.execute(sql)
+    assert [column.name for column in cursor.description] == ["n", "region"]
+    first = cursor.fetchall()
+    assert {region for _, region in first} == {"north", "south"}
+    assert server.charges() == before + 1
+    assert line.notices[-1].startswith("cost epsilon = 0.5; left of your allowance: epsilon = ")
+    assert line.execute(sql).fetchall() == first  # free
+    assert server.charges() == before + 1
+    assert line.notices[-1].startswith("cost nothing: it is on record")
+
+
+def test_psql_lists_tables_and_asks(server: SqlServing) -> None:
+    psql = shutil.which("psql")
+    if psql is None:
+        pytest.skip("psql is in the package postgresql-client")
+    told = server.told()
+    command = [
+        psql,
+        "-X",
+        "-h",
+        told["host"],
+        "-p",
+        str(told["port"]),
+        "-U",
+        "ana",
+        "-d",
+        "lastbit",
+    ]
+    sql = "SET lastbit.epsilon = '0.4'; SELECT AVG(cost) AS c FROM visits"
+    for said in ("\\d", "\\d visits", "\\l", "\\dn", "\\du", "\\dt+", "\\d+ visits", sql):
+        command += ["-c", said]
+    done = subprocess.run(
+        command,
+        env={**os.environ, "PGPASSWORD": told["password"]},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert " public | visits | table | lastbit" in done.stdout
+    assert " cost    | double precision |" in done.stdout
+    assert "NOTICE:  cost epsilon = 0.4" in done.stderr
+    assert "ERROR" not in done.stderr
+
+
+SAME = "SELECT COUNT(*) AS n, region FROM visits WHERE cost > 10 GROUP BY region"
+"""What drivers ask: paid for by the first of them, free for the others."""
+
+
+def test_parameters_are_literals_and_results_have_types(server: SqlServing, line: Any) -> None:
+    line.execute("SET lastbit.epsilon = '0.3'")
+    line.execute("SET lastbit.intervals = on")
+    sql = (
+        "SELECT region, AVG(cost) AS c FROM visits WHERE region <> %s AND cost > %s GROUP BY region"
+    )
+    cursor = line.execute(sql, ("'; --", 1.5), binary=True)
+    names = [column.name for column in cursor.description]
+    assert names == ["region", "c", "c_low", "c_high", "c_whole_low", "c_whole_high"]
+    assert [column.type_code for column in cursor.description] == [25, *[701] * 5]
+    for _, value, low, high, _, _ in cursor:
+        assert low <= value <= high
+
+
+def test_what_is_refused_costs_nothing_and_says_why(server: SqlServing, line: Any) -> None:
+    before = server.charges()
+    refused = {
+        "SELECT COUNT(*) FROM visits": "22023",  # no price
+        "SELECT * FROM nothing": "42P01",
+        "SELECT * FROM visits JOIN pg_class ON true": "0A000",
+        "SELECT COUNT(*) FROM visits WHERE 1 < (SELECT COUNT(*) FROM information_schema.tables)": (
+            "0A000"
+        ),
+        "UPDATE visits SET cost = 0": "25006",
+        "SELECT pg_sleep(1)": "42883",
+        "EXPLAIN ANALYZE SELECT COUNT(*) FROM visits": "0A000",
+        "PREPARE x AS SELECT 1": "25006",
+    }
+    for sql, code in refused.items():
+        with pytest.raises(psycopg.Error) as error:
+            line.execute(sql)
+        assert error.value.sqlstate == code, (sql, str(error.value))
+    with pytest.raises(psycopg.Error) as error:
+        line.execute("SELECT COUNT(*) FROM visits")
+    assert error.value.diag.message_hint == "SET lastbit.epsilon = '0.1'"
+    line.execute("SET lastbit.epsilon = '1000'")
+    with pytest.raises(psycopg.Error) as error:
+        line.execute("SELECT COUNT(*) FROM visits")
+    assert error.value.sqlstate == "53400" and "is left" in error.value.diag.message_primary
+    assert server.charges() == before
+
+
+def test_who_may_not_ask_is_refused_as_by_http(server: SqlServing) -> None:
+    with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+        psycopg.connect(**{**server.told(), "password": "lbt_" + "x" * 43})
+    with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+        psycopg.connect(**{**server.told(), "user": "stella"})
+    with psycopg.connect(**server.told("ben"), autocommit=True) as ben:  # has no allowance
+        assert ben.execute("SELECT table_name FROM information_schema.tables").fetchall() == []
+        ben.execute("SET lastbit.epsilon = '1'")
+        with pytest.raises(psycopg.Error) as error:
+            ben.execute("SELECT COUNT(*) FROM visits")
+        assert error.value.sqlstate == "42P01"
+    with psycopg.connect(**server.told("otto"), autocommit=True) as otto:  # an auditor
+        otto.execute("SET lastbit.epsilon = '1'")
+        with pytest.raises(psycopg.Error) as error:
+            otto.execute("SELECT COUNT(*) FROM visits")
+        assert error.value.sqlstate == "42501"
+
+
+def test_a_revoked_token_ends_its_connections(server: SqlServing) -> None:
+    gate = server.gate
+    token, made = gate.token_made("ana", name="short", days=1)
+    line = psycopg.connect(**{**server.told(), "password": token}, autocommit=True)
+    assert line.execute("SELECT 1").fetchall() == [(1,)]
+    who = gate.identity_of_token(server.tokens["ana"])
+    assert who is not None
+    gate.token_revoked(made.id, who)
+    with pytest.raises(psycopg.OperationalError, match="not signed in"):
+        line.execute("SELECT 1")
+    assert line.closed
+
+
+def test_the_audit_log_has_a_line_as_for_http(server: SqlServing, line: Any) -> None:
+    line.execute("SET lastbit.epsilon = '0.5'")
+    line.execute(SAME)
+    newest = server.gate.audit_lines(most=1)[0]
+    assert (newest["principal"], newest["action"], newest["subject"]) == ("ana", "asked", "visits")
+
+
+def test_to_stop_waiting_stops_no_charge(server: SqlServing, line: Any) -> None:
+    line.execute("SET lastbit.epsilon = '0.7'")
+    before, sql = server.charges(), "SELECT COUNT(*) AS stopped FROM visits"
+
+    def stopped() -> None:
+        while server.charges() == before:
+            time.sleep(0.01)
+        line.cancel_safe()
+
+    stopping = threading.Thread(target=stopped)
+    stopping.start()
+    with pytest.raises(psycopg.errors.QueryCanceled) as error:
+        line.execute(sql)
+    stopping.join()
+    assert "stays charged" in (error.value.diag.message_detail or "")
+    assert len(line.execute(sql).fetchall()) == 1  # on record by now, or waited for
+    assert server.charges() == before + 1
+
+
+def test_asyncpg(server: SqlServing) -> None:
+    asyncpg = pytest.importorskip("asyncpg", reason="asyncpg is in requirements-serve.lock")
+
+    async def asked() -> Any:
+        told = {**server.told(), "database": "lastbit"}
+        line = await asyncpg.connect(**told, server_settings={"lastbit.epsilon": "0.5"})
+        try:
+            found = await line.fetch(SAME.replace("10", "$1"), 10.0)
+            listed = await line.fetch(
+                "SELECT relname, oid FROM pg_class WHERE relname = $1", "visits"
+            )
+            async with line.transaction():
+                cursor = await line.cursor("SELECT column_name FROM information_schema.columns")
+                some = await cursor.fetch(2)
+            await line.reset()
+        finally:
+            await line.close()
+        return found, listed, some
+
+    found, listed, some = asyncio.run(asked())
+    assert {one["region"] for one in found} == {"north", "south"}
+    assert [type(one["n"]) for one in found] == [int, int]
+    assert listed[0]["relname"] == "visits" and len(some) == 2
+
+
+def test_sqlalchemy_and_pandas(server: SqlServing) -> None:
+    sqlalchemy = pytest.importorskip("sqlalchemy", reason="it is in requirements-serve.lock")
+    pandas = pytest.importorskip("pandas")
+    options = {"options": "-c lastbit.epsilon=0.5"}
+    engine = sqlalchemy.create_engine(
+        server.address(scheme="postgresql+psycopg"), connect_args=options
+    )
+    try:
+        known = sqlalchemy.inspect(engine)
+        assert known.get_table_names() == ["visits"] and known.has_table("visits")
+        columns = {one["name"]: str(one["type"]) for one in known.get_columns("visits")}
+        assert columns == {"patient": "BIGINT", "region": "TEXT", "cost": "DOUBLE PRECISION"}
+        assert known.get_foreign_keys("visits") == known.get_indexes("visits") == []
+        table = sqlalchemy.Table("visits", sqlalchemy.MetaData(), autoload_with=engine)
+        count = sqlalchemy.func.count().label("n")
+        wanted = sqlalchemy.select(count, table.c.region).where(table.c.cost > 10.0)
+        frame = pandas.read_sql(wanted.group_by(table.c.region), engine)
+        assert list(frame.columns) == ["n", "region"] and len(frame) == 2
+    finally:
+        engine.dispose()
+
+
+JAVA = Path(__file__).with_name("SqlClient.java")
+DRIVER = Path("/usr/share/java/postgresql.jar")
+
+
+def test_jdbc(server: SqlServing) -> None:
+    java = shutil.which("java")
+    if java is None or shutil.which("javac") is None or not DRIVER.exists():
+        pytest.skip("JDBC needs Debian's packages default-jdk-headless and libpostgresql-jdbc-java")
+    address = f"jdbc:postgresql://127.0.0.1:{server.number}/lastbit"
+    done = subprocess.run(
+        [java, "-cp", str(DRIVER), str(JAVA), address, "ana", server.tokens["ana"], SAME],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert "tables: visits TABLE" in lines
+    assert "columns: patient int8, region text, cost float8" in lines
+    assert "keys: 0" in lines
+    assert [line.split()[0] for line in lines if line.startswith("row:")] == ["row:", "row:"]
+    assert any(line.startswith("notice: cost ") for line in lines)
+
+
+def test_r(server: SqlServing) -> None:
+    rscript = shutil.which("Rscript")
+    if rscript is None:
+        pytest.skip("R needs Debian's packages r-base-core and r-cran-rpostgres")
+    told = server.told()
+    script = f"""
+        if (!requireNamespace("RPostgres", quietly = TRUE)) quit(status = 77)
+        library(DBI)
+        con <- dbConnect(RPostgres::Postgres(), host = "{told["host"]}", port = {told["port"]},
+                         user = "ana", password = "{told["password"]}", dbname = "lastbit",
+                         options = "-c lastbit.epsilon=0.5")
+        print(dbListTables(con)); print(dbGetQuery(con, "{SAME}"))
+    """
+    done = subprocess.run(
+        [rscript, "-e", script], capture_output=True, text=True, timeout=120, check=False
+    )
+    if done.returncode == 77:
+        pytest.skip("R needs Debian's package r-cran-rpostgres")
+    assert done.returncode == 0 and "visits" in done.stdout and "north" in done.stdout
+
+
+def test_tls_is_spoken_where_there_is_a_certificate(tmp_path: Path) -> None:
+    """TLS itself, without a desk: who is beyond the loopback address must speak it."""
+    certificate, key = certificate_in(tmp_path)
+    cards = (tmp_path / "none.toml",)
+    with pytest.raises(InvalidParameter, match="other machines"):
+        Settings(cards=cards, state=tmp_path, sql_port=0, sql_host="0.0.0.0")
+    told = Settings(
+        cards=cards, state=tmp_path, sql_port=0, sql_certificate=certificate, sql_key=key
+    )
+    context = tls_context(told)
+    assert context is not None
+
+    async def spoken() -> tuple[bytes, bytes, bool]:
+        loop = asyncio.get_running_loop()
+        sessions: list[asyncio.Task[None]] = []
+        secret: list[Wire] = []
+
+        class Door(FakeDoor):
+            def begun(self, wire: Wire) -> None:
+                secret.append(wire)
+                sessions.append(loop.create_task(ended(wire)))
+
+        door = Door()
+        door.context = context
+
+        async def ended(wire: Wire) -> None:
+            await Session(wire, door).run()
+            wire.close()
+
+        server = await loop.create_server(lambda: Wire(door), "127.0.0.1", 0)
+        number = server.sockets[0].getsockname()[1]
+        reader, writer = await asyncio.open_connection("127.0.0.1", number)
+        writer.write(first(struct.pack(">i", 80877103)))
+        said = await reader.readexactly(1)
+        own = ssl.create_default_context(cafile=str(certificate))
+        await writer.start_tls(own, server_hostname="localhost")
+        writer.write(LOGIN + query("SHOW lastbit.delta") + message("X"))
+        got = await asyncio.wait_for(reader.read(), 20)
+        writer.close()
+        # what is sent along with the wish for TLS must not be read as if it came within
+        reader, writer = await asyncio.open_connection("127.0.0.1", number)
+        writer.write(first(struct.pack(">i", 80877103)) + LOGIN)
+        injected = await asyncio.wait_for(reader.read(), 20)
+        writer.close()
+        server.close()
+        await asyncio.gather(*sessions)
+        assert b"08P01" in injected and b"Z" not in injected[-6:-5]
+        return said, got, secret[0].is_secret
+
+    said, got, is_secret = asyncio.run(spoken())
+    assert said == b"S" and is_secret and b"SHOW\0" in got
+
+
+def test_a_cursor_of_psycopg_asks_with_its_parameters(server: SqlServing) -> None:
+    with psycopg.connect(**server.told(), dbname="lastbit") as connection:
+        connection.execute("SET lastbit.epsilon = '0.2'")
+        sql = "SELECT region, COUNT(*) AS n FROM visits WHERE region = %s AND cost < %s GROUP BY 1"
+        plain = connection.execute(sql, ("north", 77.5)).fetchall()
+        before = server.charges()
+        with connection.cursor("named") as cursor:
+            cursor.execute(sql, ("north", 77.5))
+            assert cursor.fetchall() == plain
+        assert server.charges() == before  # the same question
+
+
+def test_a_token_that_ends_while_its_answer_is_waited_for_is_told_nothing(
+    server: SqlServing,
+) -> None:
+    token, made = server.gate.token_made("ana", name="short", days=1)
+    told = {**server.told(), "password": token}
+    before = server.charges()
+    with psycopg.connect(**told, dbname="lastbit", autocommit=True) as connection:
+        connection.execute("SET lastbit.epsilon = '0.3'")
+        ana = server.gate.identity_of_token(server.tokens["ana"])
+        assert ana is not None
+
+        def revoked() -> None:
+            while server.charges() == before:
+                time.sleep(0.01)
+            server.gate.token_revoked(made.id, by=ana)
+
+        revoking = threading.Thread(target=revoked)
+        revoking.start()
+        with pytest.raises(psycopg.OperationalError) as error:
+            connection.execute("SELECT COUNT(*) AS n FROM visits WHERE cost < 5").fetchall()
+        revoking.join()
+    assert error.value.sqlstate == "28000" and server.charges() == before + 1
+
+
+def test_a_cancel_before_the_charge_costs_nothing(
+    server: SqlServing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = threading.Event()
+    read = Reader.read
+
+    async def slow(self: Reader, *arguments: Any) -> Any:
+        found = await read(self, *arguments)
+        asked.set()
+        await asyncio.sleep(1)
+        return found
+
+    monkeypatch.setattr(Reader, "read", slow)
+    before = server.charges()
+    with psycopg.connect(**server.told(), dbname="lastbit", autocommit=True) as connection:
+        connection.execute("SET lastbit.epsilon = '0.3'")
+
+        def cancelled() -> None:
+            asked.wait(20)
+            connection.cancel_safe()  # `cancel` holds the lock of Python, and so the server's loop
+
+        cancelling = threading.Thread(target=cancelled)
+        cancelling.start()
+        with pytest.raises(psycopg.errors.QueryCanceled) as error:
+            connection.execute("SELECT COUNT(*) AS n FROM visits WHERE cost < 6")
+        cancelling.join()
+    assert error.value.diag.message_detail == "nothing was charged"
+    assert server.charges() == before
+
+
+def test_the_columns_of_a_question_are_told_to_who_may_preview(
+    server: SqlServing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[str] = []
+    monkeypatch.setattr(Rates, "take", lambda _self, key, _most: counted.append(key))
+
+    async def described(name: str, sql: str) -> Any:
+        asking = server.port.asking()
+        await asking.sign_in(name, server.tokens[name], "127.0.0.1")
+        return await asking.described(Statement(sql=sql), Options(user=name, epsilon="1"))
+
+    def told(name: str, sql: str) -> Any:
+        return asyncio.run_coroutine_threadsafe(described(name, sql), server.loop).result(60)
+
+    private, public = "SELECT COUNT(*) AS n FROM visits", "SELECT relname FROM pg_class"
+    assert told("ana", private) == ([], (Column("n", 20),))
+    assert counted == ["other ana", "preview ana"]
+    assert told("otto", public) == ([], (Column("relname", 25),))  # an auditor
+    with pytest.raises(Refusal) as error:
+        told("otto", private)
+    assert error.value.kind == "not-allowed"
+
+
+def test_strangers_that_come_at_once_make_room_each() -> None:
+    class Told(FakeDoor):
+        epsilon = None
+
+    async def here() -> int:
+        port = SqlPort.__new__(SqlPort)
+        port.context, port.epsilon, port._clients = None, None, {}
+        port._by_process, port.asking = {}, Told().asking  # type: ignore[method-assign]  # no desk
+        wires = [Wire(port) for _ in range(200)]
+        for wire in wires:
+            wire.connection_made(Transport())  # type: ignore[arg-type]  # as much as is used
+        found = sum(not wire.is_ended for wire in wires)
+        for client in list(port._clients.values()):
+            client.task.cancel()
+        return found
+
+    assert asyncio.run(here()) == MOST_STRANGERS
