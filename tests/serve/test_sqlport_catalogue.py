@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import duckdb
 import pytest
 
 from lastbit.serve.sqlport.catalogue import Catalogue, layout
+from lastbit.serve.sqlport.rereading import check_read
 from lastbit.serve.sqlport.rewriting import Wrong
 from lastbit.tables import Column, DataCard, PublicTable, Source
 
@@ -187,3 +190,79 @@ def test_relations_of_with_are_found_by_their_names() -> None:
 def test_what_is_too_long_or_no_number_is_refused(sql: str) -> None:
     with pytest.raises(Wrong):
         Catalogue([]).asked(sql, [], [], "ana")
+
+
+BLANKS = "\u00a0\u200b\u2060\ufeff\u3000\u2009\u202f\u205f"
+"""Letters that one parser takes for blanks, and another for a part of a name."""
+HIDDEN = [
+    "SELECT name FROM pg_class x_CROSS_JOIN_pragma_database_list",
+    "SELECT 1 AS a_FROM_duckdb_databases",
+    "SELECT path_FROM_duckdb_databases",
+    "SELECT x.* FROM pg_class AS y_CROSS_JOIN_duckdb_tables_AS_x LIMIT 1",
+    "SELECT relname AS a_FROM_pgc.pg_class_UNION_SELECT_sql_FROM_sqlite_master_ FROM pg_class",
+    "SELECT 1 FROM pg_class AS x_CROSS_JOIN_duckdb_settings (a)",
+    "SELECT EXTRACT(year_FROM_now FROM now())",
+    "SELECT * FROM pg_class TABLESAMPLE x_FROM_duckdb_tables (10)",
+]
+
+
+_KEYWORDS = re.compile("_(CROSS_JOIN|FROM|AS|UNION_SELECT)_|_ ")
+
+
+@pytest.mark.parametrize("blank", BLANKS)
+@pytest.mark.parametrize("sql", HIDDEN)
+def test_no_letter_hides_a_relation_from_one_parser(sql: str, blank: str) -> None:
+    """`rewriting.py` alone lets some of them through: what the database reads is what counts."""
+    try:
+        told = asked(_KEYWORDS.sub(lambda found: found.group().replace("_", blank), sql))
+    except Wrong as error:
+        assert error.told["code"] in ("0A000", "42P01", "42601", "42703", "42883")
+    else:
+        assert told is None
+
+
+WRITING = [
+    "WITH x AS (DELETE FROM pg_class RETURNING *) SELECT * FROM x",
+    "WITH x AS (INSERT INTO pg_class(oid, relname) VALUES (1, 'me') RETURNING oid) SELECT 1",
+    "WITH x AS (UPDATE pg_description SET description = 'me' RETURNING objoid) SELECT * FROM x",
+    "SELECT * FROM (WITH x AS (DELETE FROM pg_type RETURNING 1) SELECT * FROM x) AS y",
+    "SELECT set_config('search_path', 'me', false)",
+]
+
+
+@pytest.mark.parametrize("sql", WRITING)
+def test_nobody_writes_into_the_catalogue_that_others_ask(sql: str) -> None:
+    def state() -> list[object]:
+        relations, _ = layout()
+        return [asked(f"SELECT * FROM {name}") for name in sorted(relations)]
+
+    before = state()
+    with suppress(Wrong):
+        asked(sql)
+    assert state() == before
+    with pytest.raises(duckdb.Error, match="read-only"):  # the second wall, by itself
+        cursor = catalogue()._database.cursor()
+        cursor.execute("BEGIN TRANSACTION READ ONLY")
+        cursor.execute("DELETE FROM pgc.pg_class")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM (DESCRIBE SELECT 1)",
+        "SELECT * FROM (SHOW TABLES)",
+        "SELECT * FROM pgc.pg_class PIVOT (count(*) FOR relname IN ('a'))",
+        "SELECT list_filter([1], LAMBDA x : x > 0)",
+        "SELECT ?",
+        "SELECT 1; SELECT 2",
+        "SET threads = 2",
+        "SELECT * FROM lb_with_x, duckdb_tables",
+        "SELECT * FROM main.lb_with_x",
+        "SELECT * FROM memory.pgc.pg_class",
+        "SELECT main.lb_version()",
+        "SELECT system.main.md5('x')",
+    ],
+)
+def test_what_the_database_reads_and_is_of_no_list_is_refused(sql: str) -> None:
+    with pytest.raises(Wrong):
+        check_read(catalogue()._database.cursor(), sql, layout()[0])

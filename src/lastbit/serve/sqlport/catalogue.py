@@ -6,6 +6,9 @@ Proof    it is made in memory of these alone. `enable_external_access` is off, a
          is locked: no file is read, no extension loaded, no other database attached. Names of
          Python are no tables (`python_enable_replacements`). A process that is asked for more than
          its seconds or memory ends (`child.py`)
+Theorem  (no trace)  nobody sees by it what another one asked: it stays as it was made
+Proof    a statement is read again by the database before it is run (`rereading.py`), and run
+         where nothing can be written (READ ONLY)
 Law      a statement is one SELECT (`rewriting.py`); a result has at most `MOST_ROWS` rows
          of `_MOST_LETTERS` letters together
 Checked  tests/serve/test_sqlport_catalogue.py
@@ -25,6 +28,7 @@ from typing import Any, TypeAlias
 import duckdb
 
 from lastbit.serve.sqlport import rewriting
+from lastbit.serve.sqlport.rereading import check_read
 from lastbit.serve.sqlport.rewriting import PLACES, Wrong
 from lastbit.serve.sqlport.values import INT2, INT8, OF_KINDS, OID, TEXT
 from lastbit.tables import DataCard
@@ -199,9 +203,13 @@ class Catalogue:
         spelled = rewriting.rewritten(tree, self._relations, given, user)
         cursor = self._database.cursor()
         try:
+            check_read(cursor, spelled, self._relations)
+            cursor.execute("BEGIN TRANSACTION READ ONLY")
             relation = cursor.execute(spelled)
             described = relation.description or []
             rows = [] if values is None and numbers else relation.fetchmany(MOST_ROWS + 1)
+        except Wrong:
+            raise
         except Exception as error:  # its words are about this statement and public names
             raise _wrong(error) from None
         finally:

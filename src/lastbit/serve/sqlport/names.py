@@ -1,6 +1,6 @@
-"""Names of functions that the catalogue may call, and of commands that are refused.
+"""Names of what a catalogue question may hold, and of commands that are refused.
 
-Law      what is not named here is not called (`rewriting.py`)
+Law      what is not named here is not called (`rereading.py`)
 Checked  tests/serve/test_sqlport_catalogue.py
 """
 
@@ -30,31 +30,33 @@ shobj_description to_regclass to_regnamespace to_regproc to_regtype txid_current
 """
 MADE = frozenset(_MADE.split())
 """Functions that `functions.sql` makes, called with a prefix there."""
-_KNOWN_NAMES = """
-abs all array_agg array_append array_cat array_length array_position array_remove
-array_to_string avg bool_and bool_or cardinality ceil ceiling char_length character_length
-concat concat_ws count date_part date_trunc dense_rank every exists first_value floor
-generate_series generate_subscripts greatest initcap json_agg json_array json_object lag
-last_value lead least left length lower ltrim max md5 min mod now nullif nvl position rank
-regexp_matches regexp_replace replace reverse right round row_number rtrim split_part sqrt
-starts_with string_agg string_to_array strpos substr substring sum to_json translate trim trunc
-unnest upper
+_CALLED_NAMES = """
++ - * / // % || ^ & | ~ << >> ~~ !~~ ~~* !~~*
+abs any_value array_agg array_append array_cat array_length array_position array_remove
+array_to_string avg bool_and bool_or cardinality ceil ceiling
+char_length character_length concat concat_ws count count_star date_part date_trunc dense_rank
+every first_value floor generate_series generate_subscripts greatest ifnull initcap json_array
+json_group_array json_object lag last_value lead least left length like_escape list_append
+list_concat list_contains list_position list_value listagg lower ltrim max md5 min mod now nullif
+nvl position rank regexp_full_match regexp_matches regexp_replace replace reverse right round row
+row_number rtrim split_part sqrt starts_with str_split string_agg string_split string_to_array
+strpos substr substring sum to_days to_json translate trim trunc unhex unnest upper xor
 """
-KNOWN = frozenset(_KNOWN_NAMES.split())
-"""Functions that the database has under the same names."""
-_TYPED_NAMES = """
-Abs Alias All And Anonymous Any Array ArrayAgg ArrayAppend ArrayConcat ArrayLength ArrayPosition
-ArrayRemove ArraySize ArrayToString Avg Case Cast Ceil Coalesce Concat ConcatWs Count
-CurrentCatalog CurrentDatabase CurrentDate CurrentSchema CurrentSchemas CurrentTime
-CurrentTimestamp CurrentUser CurrentVersion DateTrunc DenseRank Exists Explode
-ExplodingGenerateSeries Extract FirstValue Floor GenerateSeries Greatest GroupConcat If Initcap
-JSONArray JSONArrayAgg JSONObject Lag LastValue Lead Least Left Length LogicalAnd LogicalOr
-Lower MD5 Max Min Mod Nullif Or Rank RegexpILike RegexpLike RegexpReplace Replace Reverse Right
-Round RowNumber SessionUser SplitPart Sqrt StartsWith StrPosition StringToArray Substring Sum
-TimestampTrunc Translate Trim Trunc TryCast Unnest Upper Xor
+CALLED = frozenset(_CALLED_NAMES.split())
+"""Functions and operators of the database that may be called, by its own names of them."""
+_KIND_NAMES = """
+CTE_NODE RECURSIVE_CTE_NODE SELECT_NODE SET_OPERATION_NODE
+BASE_TABLE EMPTY EXPRESSION_LIST JOIN SUBQUERY TABLE_FUNCTION
+ASCENDING DESCENDING DISTINCT_MODIFIER LIMIT_MODIFIER ORDER_DEFAULT ORDER_MODIFIER
+ARRAY_EXTRACT ARRAY_SLICE CASE_EXPR COLUMN_REF COMPARE_BETWEEN COMPARE_DISTINCT_FROM COMPARE_EQUAL
+COMPARE_GREATERTHAN COMPARE_GREATERTHANOREQUALTO COMPARE_IN COMPARE_LESSTHAN
+COMPARE_LESSTHANOREQUALTO COMPARE_NOTEQUAL COMPARE_NOT_DISTINCT_FROM CONJUNCTION_AND CONJUNCTION_OR
+FUNCTION OPERATOR_CAST OPERATOR_COALESCE OPERATOR_IS_NOT_NULL OPERATOR_IS_NULL OPERATOR_NOT
+POSITIONAL_REFERENCE STAR STRUCT_EXTRACT TYPE VALUE_CONSTANT WINDOW_AGGREGATE WINDOW_FIRST_VALUE
+WINDOW_LAG WINDOW_LAST_VALUE WINDOW_LEAD WINDOW_RANK WINDOW_RANK_DENSE WINDOW_ROW_NUMBER
 """
-TYPED = frozenset(_TYPED_NAMES.split())
-"""Functions that the parser has a class for."""
+KINDS = frozenset(_KIND_NAMES.split())
+"""Kinds of nodes, by the database's names of them: no command, no SHOW, no lambda, no parameter."""
 _WRITE_NAMES = """
 alter analyze call cluster comment copy create delete do drop execute grant import insert merge
 notify prepare reassign refresh reindex revoke security truncate update vacuum

@@ -1,12 +1,9 @@
 """A catalogue question in PostgreSQL's SQL, made into one for the database of `catalogue.py`.
 
 Law      a statement is of the catalogue if it is one SELECT, and every relation that it names is
-         one of the layout's, or of its own WITH; and every function one of a list. Relations of
-         another name make it private; functions of another name make it refused
-Theorem  (deny by default)  What is not on the two lists is not run
-Proof    `is_of_catalogue` looks at every node that the parser calls a table, and
-         `_check_functions` at every function. The printer writes names of the lists: `_place` gives
-         each relation a schema of ours, or, if it is of WITH, a name that the database has not
+         one of the layout's, or of its own WITH; relations of another name make it private. Each
+         relation gets a schema of ours, or, if it is of WITH, a name that the database has not
+Why      nothing here decides what may be run: `rereading.py` does, by what the database reads
 Differs  the database has PostgreSQL's names and another dialect: oids are numbers, and a
          regclass is looked up
 Checked  tests/serve/test_sqlport_catalogue.py
@@ -21,14 +18,14 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
-from lastbit.serve.sqlport.names import KNOWN, MADE, TYPED
+from lastbit.serve.sqlport.names import MADE
 
 PG, INFORMATION = "pg_catalog", "information_schema"
 PLACES: Mapping[str, str] = MappingProxyType({PG: "pgc", INFORMATION: "inf"})
 """Where relations are in the database: it has schemas of its own by these names."""
 PREFIX = "lb_"
 """What our functions are called in the database: it has others by their names."""
-_OF_WITH = "lb_with_"
+OF_WITH = "lb_with_"
 """What relations of WITH are called there: out of reach of its WITH a name is nobody's."""
 _MOST_TOKENS = 4000
 
@@ -158,8 +155,7 @@ def rewritten(tree: Any, relations: Collection[str], literals: Sequence[Any], us
         _place(table, relations, defined)
     for common in tree.find_all(exp.CTE):
         common.args["alias"].set("this", _of_with(common.alias))
-    _check_functions(tree)
-    return str(tree.sql(dialect="duckdb"))
+    return str(tree.sql(dialect="duckdb", comments=False))
 
 
 def _name_items(select: Any) -> None:
@@ -245,7 +241,7 @@ def _spelled(node: Any, literals: Sequence[Any]) -> Any:
         case exp.Anonymous() if str(node.this).lower() == "all" and node.expressions:
             return _over_list(node)
         case exp.Anonymous() if str(node.this).lower().startswith(PREFIX):
-            raise _unknown(str(node.this))
+            raise unknown_function(str(node.this))
         case exp.Anonymous() if str(node.this).lower() in _RENAMED:
             name = _RENAMED[str(node.this).lower()]
             return exp.Anonymous(this=name, expressions=node.expressions)
@@ -353,7 +349,7 @@ def _cast(node: Any) -> Any:
 
 
 def _of_with(name: str) -> Any:
-    return exp.to_identifier(f"{_OF_WITH}{name.lower()}", quoted=True)
+    return exp.to_identifier(f"{OF_WITH}{name.lower()}", quoted=True)
 
 
 def _place(table: Any, relations: Collection[str], defined: Collection[str]) -> None:
@@ -379,18 +375,7 @@ def _place(table: Any, relations: Collection[str], defined: Collection[str]) -> 
     table.set("this", exp.to_identifier(name, quoted=True))
 
 
-def _check_functions(tree: Any) -> None:
-    for node in tree.find_all(exp.Func):
-        kind = type(node).__name__
-        if isinstance(node, exp.Anonymous):
-            name = str(node.this).lower()
-            known = name in KNOWN or (name.startswith(PREFIX) and name.removeprefix(PREFIX) in MADE)
-            if not known:
-                raise _unknown(name)
-        elif kind not in TYPED:
-            raise _unknown(str(node.sql_name()).lower())
-
-
-def _unknown(name: str) -> Wrong:
+def unknown_function(name: str) -> Wrong:
+    """The refusal of a function of no list."""
     problem = f"function {name[:60]}() is not known to the catalogue"
     return Wrong("42883", problem, hint="ask about a table: SELECT ... FROM ...")
