@@ -50,12 +50,17 @@ class FakeAsking:
         self.stopped = asyncio.Event()
         self.signed: list[str] = []
         self.paid: list[Statement] = []
+        self.sizes: list[int] = []
 
     async def sign_in(self, user: str, token: str, address: str) -> Any:
         if (user, token) != ("ana", TOKEN):
             raise SqlError("28P01", "no", fatal=True)
         self.signed.append(user)
         return SimpleNamespace(principal="ana")
+
+    def pace(self, size: int) -> None:
+        assert self.signed
+        self.sizes.append(size)
 
     async def described(self, statement: Statement, options: Options) -> Any:
         return [25] * statement.sql.count("$"), (Column("n", 20), Column("k", 25))
@@ -66,7 +71,9 @@ class FakeAsking:
     async def explained(self, statement: Statement, options: Options) -> Result:
         return Result(columns=(Column("QUERY PLAN", 25),), rows=[["free"]])
 
-    async def answered(self, statement: Statement, options: Options) -> Result:
+    async def answered(
+        self, statement: Statement, options: Options, described: tuple[Column, ...] | None = None
+    ) -> Result:
         self.paid.append(statement)
         rows = [[place, f"k{place}"] for place in range(5)]
         return Result(

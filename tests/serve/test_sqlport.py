@@ -234,6 +234,30 @@ def test_asyncpg(server: SqlServing) -> None:
     assert listed[0]["relname"] == "visits" and len(some) == 2
 
 
+def test_columns_are_told_before_values_and_others_are_not_paid_for(server: SqlServing) -> None:
+    asyncpg = pytest.importorskip("asyncpg", reason="asyncpg is in requirements-serve.lock")
+
+    async def asked() -> tuple[Any, int]:
+        told = {**server.told(), "database": "lastbit"}
+        settings = {"lastbit.epsilon": "0.6"}
+        pool = asyncpg.create_pool(**told, server_settings=settings, min_size=1, max_size=1)
+        async with pool:
+            async with pool.acquire() as line:  # WHERE lets one of the declared keys through
+                one = "SELECT region, COUNT(*) AS n FROM visits WHERE region IN ($1,$2) GROUP BY 1"
+                found = await line.fetch(one, "south", "nowhere")
+            async with pool.acquire() as line:  # the pool has said RESET ALL
+                assert await line.fetchval("SHOW lastbit.epsilon") == "0.6"
+                kept = await line.prepare("SELECT COUNT(*) AS n FROM visits WHERE cost > 41")
+                before = server.charges()
+                await line.execute("SET lastbit.intervals = on")
+                with pytest.raises(asyncpg.FeatureNotSupportedError, match="must not change"):
+                    await kept.fetch()
+        return found, server.charges() - before
+
+    found, charged = asyncio.run(asked())
+    assert [one["region"] for one in found] == ["south"] and charged == 0
+
+
 def test_sqlalchemy_and_pandas(server: SqlServing) -> None:
     sqlalchemy = pytest.importorskip("sqlalchemy", reason="it is in requirements-serve.lock")
     pandas = pytest.importorskip("pandas")
@@ -442,6 +466,24 @@ def test_the_columns_of_a_question_are_told_to_who_may_preview(
     with pytest.raises(Refusal) as error:
         told("otto", private)
     assert error.value.kind == "not-allowed"
+
+
+def test_long_messages_are_counted_by_principal(server: SqlServing) -> None:
+    async def sent() -> int:
+        one, other = server.port.asking(), server.port.asking()
+        for asking in (one, other):
+            await asking.sign_in("otto", server.tokens["otto"], "127.0.0.1")
+        for _ in range(10_000):
+            one.pace(200)  # what clients send all the time
+        for count in range(100):
+            try:
+                (one, other)[count % 2].pace(1 << 20)
+            except Refusal as error:
+                assert error.status == 429
+                return count
+        return 100
+
+    assert asyncio.run_coroutine_threadsafe(sent(), server.loop).result(60) == 2
 
 
 def test_strangers_that_come_at_once_make_room_each() -> None:

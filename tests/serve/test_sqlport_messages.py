@@ -124,6 +124,22 @@ OUT: list[tuple[int, Any]] = [
 ]
 
 
+OF_CHILDREN = [
+    (1082, "1999-12-31"),
+    (1114, "2026-01-02 03:04:05"),
+    (1114, "2026-01-02 03:04:05.060000"),
+]
+
+
+@pytest.mark.parametrize(("kind", "words"), OF_CHILDREN)
+def test_days_and_times_come_as_texts_and_are_sent_in_binary(kind: int, words: str) -> None:
+    """Answers come from a child as JSON, which has neither."""
+    own = date.fromisoformat(words) if kind == 1082 else datetime.fromisoformat(words)
+    column = Column("x", kind)
+    assert encoded(words, column, 1) == encoded(own, column, 1)
+    assert encoded(words, column, 0) == encoded(own, column, 0) == words.encode()
+
+
 @pytest.mark.parametrize("form", [0, 1])
 @pytest.mark.parametrize(("kind", "value"), OUT)
 def test_another_program_reads_what_is_written(kind: int, value: Any, form: int) -> None:

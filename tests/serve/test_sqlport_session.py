@@ -40,8 +40,8 @@ def tags(sent: bytes, door: FakeDoor | None = None) -> str:
     return found[found.index("Z") + 1 :]
 
 
-def errors(sent: bytes) -> list[dict[str, str]]:
-    return [error_of(body) for tag, body in told(sent) if tag == "E"]
+def errors(sent: bytes, door: FakeDoor | None = None) -> list[dict[str, str]]:
+    return [error_of(body) for tag, body in told(sent, door) if tag == "E"]
 
 
 def test_signing_in() -> None:
@@ -233,6 +233,35 @@ def test_results_that_are_fetched_in_part_are_bounded_before_they_are_paid() -> 
     sent += b"".join(bind(portal=str(place)) + execute(1, str(place)) for place in range(12))
     assert tags(sent + SYNC, door) == "CZ1" + "2NDs" * 10 + "2EZ"
     assert len(door.fake.paid) == 10
+
+
+def test_cursors_and_portals_are_held_within_one_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    door = FakeDoor()
+    cursors = "".join(f"DECLARE c{place} CURSOR FOR SELECT 1;" for place in range(6))
+    portals = b"".join(bind(portal=str(place)) + execute(1, str(place)) for place in range(6))
+    sent = LOGIN + query(f"BEGIN; {cursors}") + parse("SELECT 1") + portals + SYNC
+    (error,) = errors(sent, door)
+    assert error["C"] == "54000" and len(door.fake.paid) == 10
+    monkeypatch.setattr(
+        "lastbit.serve.sqlport.session._MOST_CELLS", 20
+    )  # a result here has ten values
+    door = FakeDoor()
+    (error,) = errors(LOGIN + query(f"BEGIN; {cursors}"), door)
+    assert error["C"] == "54000" and len(door.fake.paid) == 3
+
+
+def test_every_message_with_a_text_is_counted() -> None:
+    door = FakeDoor()
+    tags(query("SHOW " + " " * 3000) + parse("SELECT" + " " * 2000) + bind(b"x" * 5000), door)
+    assert [size // 1000 for size in door.fake.sizes] == [3, 2, 5]
+    door = FakeDoor()
+    tags(parse("SELECT $1") + bind(b"x" * 5000) + SYNC, door)
+    assert [size // 1000 for size in door.fake.sizes] == [0, 5]
+
+
+def test_explain_of_many_options_is_refused_at_once() -> None:
+    (error,) = errors(LOGIN + query("EXPLAIN (" + "a " * 30_000 + ") SELECT 1"))
+    assert error["C"] == "42601"
 
 
 def test_a_text_is_bounded() -> None:

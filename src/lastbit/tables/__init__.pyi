@@ -229,6 +229,7 @@ from lastbit.tables.query.view import ShownKey as ShownKey, View as View
 from lastbit.tables.query.writing import to_json as to_json, values_to_json as values_to_json
 from lastbit.tables.sql.asked import (
     columns_named as columns_named,
+    parameter_columns as parameter_columns,
     parameter_kinds as parameter_kinds,
     tables_named as tables_named,
     with_values as with_values,

@@ -37,11 +37,13 @@ from lastbit.serve.settings import Settings
 from lastbit.serve.slots import either
 from lastbit.serve.sqlport.messages import Column
 from lastbit.serve.sqlport.options import Options
-from lastbit.serve.sqlport.problems import SqlError, cancelled, no_price
+from lastbit.serve.sqlport.problems import SqlError, cancelled, no_price, other_columns
 from lastbit.serve.sqlport.reading import Reader
 from lastbit.serve.sqlport.values import TEXT
 
 _POLL, _LONGEST_POLL = 0.02, 0.5
+_BLOCK, _MOST_BLOCKS_A_MINUTE = 1024, 3_000
+"""Of all long messages of a principal: 50 KiB a second, which take a tenth or two of it to read."""
 AMOUNTS = ("epsilon", "delta", "rho")
 
 
@@ -57,6 +59,11 @@ class Result:
     """Words, and a detail."""
     statuses: tuple[tuple[str, str], ...] = field(default=())
     """Settings of which the client is told."""
+
+    @property
+    def cells(self) -> int:
+        """How many values its rows have."""
+        return len(self.rows) * len(self.columns or ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +103,12 @@ class Asking:
         self._who = who
         return who
 
+    def pace(self, size: int) -> None:
+        """Count a message of so many bytes: to read long ones takes time that others wait for."""
+        assert self._who is not None
+        if blocks := size // _BLOCK:
+            self._rates.take(f"text {self._who.principal}", _MOST_BLOCKS_A_MINUTE, blocks)
+
     async def _still(self, right: Right) -> Identity:
         """Who asks, as the ledger and the store have them now, if they may do this."""
         assert self._who is not None
@@ -134,11 +147,17 @@ class Asking:
         if "private" not in read:
             return types, _columns(read["columns"])
         who = await self._previewer()
-        table, asked = self._question(read["private"], options)
-        columns = await self._reader.columns(
-            table, asked, who.principal, intervals=options.has_intervals
+        return types, await self._columns(read["private"], options, who)
+
+    async def _columns(
+        self, private: Mapping[str, Any], options: Options, who: Identity
+    ) -> tuple[Column, ...]:
+        """The columns that the answer will have; without values there are several examples."""
+        table, asked = private["table"], self._questions(private, options)
+        intervals = options.has_intervals
+        return _columns(
+            await self._reader.columns(table, asked, who.principal, intervals=intervals)
         )
-        return types, _columns(columns)
 
     async def parameter_types(self, statement: Statement) -> list[int]:
         """The types of a statement's parameters."""
@@ -152,14 +171,22 @@ class Asking:
         if "private" not in read:
             return _lines(["A question about the catalogue: free, of no row."])
         who = await self._previewer()
-        table, asked = self._question(read["private"], options)
+        table, (asked, *_) = read["private"]["table"], self._questions(read["private"], options)
         seen = await self._desk.preview(table, asked, who)
         return _lines(_preview_lines(seen))
 
     # ------------------------------------------------------------ what may cost
 
-    async def answered(self, statement: Statement, options: Options) -> Result:
-        """The rows of a SELECT: of the catalogue at once; of a question at the end of its slot."""
+    async def answered(
+        self,
+        statement: Statement,
+        options: Options,
+        described: tuple[Column, ...] | None = None,
+    ) -> Result:
+        """The rows of a SELECT: of the catalogue at once; of a question at the end of its slot.
+
+        `described` are the columns that the client was told of: others are not paid for.
+        """
         who = await self._browser()
         read = await self._read(statement, who)
         if "private" not in read:
@@ -167,7 +194,11 @@ class Asking:
         if statement.values is None:  # examples would be paid for in their place
             raise SqlError("08P01", "a question has no values for its parameters")
         who = await self._identity("ask", "ask", self._settings.questions_a_minute)
-        table, asked = self._question(read["private"], options)
+        table, (asked,) = read["private"]["table"], self._questions(read["private"], options)
+        if described is not None and described != await self._columns(
+            read["private"], options, who
+        ):
+            raise other_columns()
         if self.stopped.is_set():
             raise cancelled("nothing was charged")
         job = await self._desk.submit(table, asked, who)
@@ -205,12 +236,13 @@ class Asking:
         names = [served.name for served in seen]
         return await self._reader.read(statement.sql, statement.types, statement.values, names, who)
 
-    def _question(self, private: Mapping[str, Any], options: Options) -> tuple[str, Question]:
+    def _questions(self, private: Mapping[str, Any], options: Options) -> list[Question]:
+        """The question at the price that is set; several of examples, where it has no values."""
         price = options.price
         if not price.keys() & {"epsilon", "rho", "within"}:
             raise no_price()
-        asked = {"sql": private["sql"], **price}
-        return private["table"], question_of(asked, most_sql=self._settings.most_sql)
+        most = self._settings.most_sql
+        return [question_of({"sql": sql, **price}, most_sql=most) for sql in private["sql"]]
 
     def _notice(self, table: str, job: Job, who: Identity) -> tuple[str, str]:
         """What it cost, and what is left."""

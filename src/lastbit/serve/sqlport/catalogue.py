@@ -10,7 +10,7 @@ Theorem  (no trace)  nobody sees by it what another one asked: it stays as it wa
 Proof    a statement is read again by the database before it is run (`rereading.py`), and run
          where nothing can be written (READ ONLY)
 Law      a statement is one SELECT (`rewriting.py`); a result has at most `MOST_ROWS` rows
-         of `_MOST_LETTERS` letters together
+         with `_MOST_CELLS` values of `_MOST_LETTERS` letters together
 Checked  tests/serve/test_sqlport_catalogue.py
 """
 
@@ -33,7 +33,7 @@ from lastbit.serve.sqlport.rewriting import PLACES, Wrong
 from lastbit.serve.sqlport.values import INT2, INT8, OF_KINDS, OID, TEXT
 from lastbit.tables import DataCard
 
-MOST_ROWS, _MOST_LETTERS = 20_000, 4 << 20
+MOST_ROWS, _MOST_CELLS, _MOST_LETTERS = 20_000, 200_000, 1 << 20
 _LETTERS: Mapping[str, str] = MappingProxyType(
     {
         "s": "VARCHAR",
@@ -216,7 +216,8 @@ class Catalogue:
             cursor.close()
         if len(rows) > MOST_ROWS:
             raise Wrong("54000", f"the result has more than {MOST_ROWS} rows", hint="LIMIT 1000")
-        if sum(len(str(value)) for row in rows for value in row) > _MOST_LETTERS:
+        is_wide = len(rows) * len(described) > _MOST_CELLS
+        if is_wide or sum(len(str(value)) for row in rows for value in row) > _MOST_LETTERS:
             raise Wrong("54000", "the result is too long", hint="select fewer columns")
         columns: list[list[Any]] = [
             [name, _NUMBERS.get(str(kind), TEXT)] for name, kind, *_ in described

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -43,7 +44,8 @@ _OTHERS = frozenset(
     {"set", "reset", "show", "discard", "deallocate", "explain", "declare", "fetch", "move"}
     | {"close", "listen", "unlisten", "lock"}
 )
-_MOST_CURSORS = 10
+_MOST_BEFORE_SELECT = 200
+"""Parts of an EXPLAIN with its options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +202,7 @@ async def _explain(asked: Statement, session: Session) -> Result:
 
 def _explained(sql: str) -> str:
     """The SELECT that EXPLAIN is about."""
-    every = [(kind, letters, place) for kind, letters, place in parts(sql) if kind != "blank"]
-    rest = every[1:]
+    rest = [one for one in islice(parts(sql), _MOST_BEFORE_SELECT) if one[0] != "blank"][1:]
     options: list[str] = []
     if rest and rest[0][1] == "(" and not (len(rest) > 1 and rest[1][1].lower() in _SELECTS):
         while rest and rest[0][1] != ")":
@@ -242,8 +243,7 @@ async def _declare(asked: Statement, session: Session) -> Result:
         raise SqlError("25P01", problem, hint="BEGIN first")
     if name in session.cursors:
         raise SqlError("42P03", f'cursor "{name[:60]}" already exists')
-    if len(session.cursors) >= _MOST_CURSORS:
-        raise SqlError("54000", "too many cursors are open", hint="CLOSE ALL")
+    session.check_held()
     found = await session.asking.answered(replace(asked, sql=inner), session.options)
     session.cursors[name] = Cursor(found)
     return Result(tag="DECLARE CURSOR", notices=found.notices)

@@ -88,6 +88,16 @@ def has_parameters(statement: str) -> bool:
     return any(kind == "place" for kind, _, _ in parts(statement))
 
 
+def parameters_apart(statement: str) -> str:
+    """The statement with a blank behind each parameter: some parsers take $1,$ for a quote.
+
+    >>> parameters_apart("a IN ($1,$2) OR a = '$1,$2'")
+    "a IN ($1 ,$2 ) OR a = '$1,$2'"
+    """
+    pieces = ((kind, letters) for kind, letters, _ in parts(statement))
+    return "".join(f"{letters} " if kind == "place" else letters for kind, letters in pieces)
+
+
 def unquoted(word: str) -> str:
     """What a text or a name in quotes says.
 

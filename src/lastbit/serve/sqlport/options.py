@@ -134,10 +134,13 @@ class Options:
         self._values[name] = _checked(name, value)
         return _SHOWN[name][0] if name in _SHOWN else None
 
-    def reset(self) -> list[str]:
-        """Set all back; the names of those of which clients are told."""
+    def begin(self) -> None:
+        """Take what is set now for what RESET sets back: what a client said as it connected."""
+        self._start = dict(self._values)
+
+    def reset(self) -> None:
+        """Set all back."""
         self._values = dict(self._start)
-        return [shown for shown, _ in _SHOWN.values()]
 
     def __getitem__(self, name: str) -> str:
         found = self._values.get(name.lower())

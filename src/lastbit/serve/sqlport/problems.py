@@ -99,3 +99,10 @@ def no_price() -> SqlError:
         detail="an answer is paid for with a part of your allowance",
         hint="SET lastbit.epsilon = '0.1'",
     )
+
+
+def other_columns() -> SqlError:
+    """A result has other columns than were told: in words by which clients prepare again."""
+    detail = "a setting has changed since the statement was prepared"
+    hint = "prepare the statement again"
+    return SqlError("0A000", "cached plan must not change result type", detail, hint)

@@ -16,18 +16,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from lastbit.errors import LastbitError
 from lastbit.ledger import Connections, Ledger
 from lastbit.release import Answer, Table, columns_to_release, served
 from lastbit.serve.child import Message, Parent, limited, seconds_left
 from lastbit.serve.planning import card_at, payable_plan, plan_of
 from lastbit.serve.questions import Question
 from lastbit.serve.sqlport.catalogue import Catalogue
+from lastbit.serve.sqlport.examples import examples
+from lastbit.serve.sqlport.lexing import parameters_apart
 from lastbit.serve.sqlport.rewriting import Wrong
 from lastbit.serve.sqlport.values import FLOAT8, INT8, OF_KINDS, TEXT, VARCHAR
 from lastbit.tables import (
@@ -37,6 +41,7 @@ from lastbit.tables import (
     Plan,
     card_types,
     columns_named,
+    parameter_columns,
     parameter_kinds,
     rows_of,
     tables_named,
@@ -100,6 +105,7 @@ def _catalogue(seen: Cards) -> Catalogue:
 
 
 def _private(sql: str, types: Sequence[int], values: Sequence[Any] | None, seen: Cards) -> Message:
+    sql = parameters_apart(sql)
     card = _card_of(tables_named(sql), seen)
     kinds = parameter_kinds(sql, lambda name: _column_kind(card, name))
     sent = [*types, *[0] * (len(kinds) - len(types))]
@@ -110,22 +116,9 @@ def _private(sql: str, types: Sequence[int], values: Sequence[Any] | None, seen:
         problem = f"parameter ${place} is of a type that is not known here"
         raise Wrong("0A000", problem, hint="send it as a number, a text, a date or a boolean")
     told = [kind for kind in known if kind is not None]
-    given = [_EXAMPLES[kind] for kind in told] if values is None else values
-    written = with_values(sql, list(zip(told, given, strict=False)))
+    given = examples(told, parameter_columns(sql), card) if values is None else [values]
+    written = [with_values(sql, list(zip(told, one, strict=False))) for one in given]
     return {"private": {"table": card.name, "sql": written}, "parameters": numbers}
-
-
-_EXAMPLES: Mapping[ColumnType, Any] = MappingProxyType(
-    {
-        "integer": 1,
-        "number": 1.0,
-        "text": "",
-        "boolean": True,
-        "date": "2000-01-01",
-        "timestamp": "2000-01-01 00:00:00",
-    }
-)
-"""What a parameter is before it is sent, where only columns are asked for."""
 
 
 def _card_of(names: Sequence[str], seen: Cards) -> DataCard:
@@ -166,8 +159,16 @@ def _columns(card: DataCard) -> list[dict[str, ColumnType]]:
 
 
 def columns(cards: Cards, request: Message) -> Message:
-    """The columns that an answer will have: of the plan, without a row and without a charge."""
-    card, question = cards[request["table"]], _question(request)
+    """The columns that an answer will have: of the first question of these that can be asked."""
+    card, asked = cards[request["table"]], [Question(**one) for one in request["questions"]]
+    for question in asked[:-1]:
+        with suppress(LastbitError):
+            return _columns_of(question, card, intervals=request["intervals"])
+    return _columns_of(asked[-1], card, intervals=request["intervals"])
+
+
+def _columns_of(question: Question, card: DataCard, *, intervals: bool) -> Message:
+    """Of the plan, without a row and without a charge."""
     plan = plan_of(question, card)
     if not isinstance(plan, Plan):
         raise Wrong("0A000", "several tables at once cannot be told here", hint="write one SELECT")
@@ -176,13 +177,13 @@ def columns(cards: Cards, request: Message) -> Message:
     if asked.view is not None:
         keys = [{"name": one.name, "role": "key"} for one in asked.view.keys]
         told = [*keys, *(one for one in told if one["role"] == "value" and asked.view.numbers)]
-    layout = _layout(told, asked, intervals=request["intervals"])
+    layout = _layout(told, asked, intervals=intervals)
     return {"columns": [[name, number] for name, number, *_ in layout]}
 
 
 def show(cards: Cards, request: Message) -> Message:
     """The rows of an answer on record, as its question shows them."""
-    card, question = cards[request["table"]], _question(request)
+    card, question = cards[request["table"]], Question(**request["question"])
     ledger = Ledger.existing(str(card.ledger), connections=_CONNECTIONS)
     entry = ledger.entry(request["entry"])
     record, asked = dict(entry.record or {}), Table(rows=rows_of(card)).sql(question.sql)
@@ -268,10 +269,6 @@ def _json(value: Any, number: int) -> Any:
 
 
 # ---------------------------------------------------------------- the process
-
-
-def _question(request: Message) -> Question:
-    return Question(**request["question"])
 
 
 _TASKS: Mapping[str, Callable[[Cards, Message], Message]] = MappingProxyType(

@@ -55,10 +55,11 @@ class Reader:
         return await self._asked(request, PATIENCE_CHECKED, who.principal)
 
     async def columns(
-        self, table: str, question: Question, principal: str, *, intervals: bool
+        self, table: str, questions: Sequence[Question], principal: str, *, intervals: bool
     ) -> list[list[Any]]:
-        """The columns that the answer to a question will have."""
-        request = {"do": "columns", "table": table, "question": question.to_json()}
+        """The columns that the answer will have: to the first of these that can be asked."""
+        asked = [question.to_json() for question in questions]
+        request = {"do": "columns", "table": table, "questions": asked}
         found = await self._asked({**request, "intervals": intervals}, PATIENCE_CHECKED, principal)
         columns: list[list[Any]] = found["columns"]
         return columns

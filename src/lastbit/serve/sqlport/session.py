@@ -6,10 +6,11 @@ Law      a session goes first packet -> (TLS) -> password -> ready, and takes on
          which says whether a transaction is open (T), failed (E), or none (I)
 Theorem  (bounded)  A session keeps at most `_MOST_STATEMENTS` statements and as many portals, of
          `_MOST_KEPT` bytes together with names, types and values, `_MOST_HELD` results that are
-         fetched in part, the settings of `options.py`, and a message of at most `MOST_BYTES`
+         fetched in part, of `_MOST_CELLS` values and one result more, the settings of `options.py`,
+         and a message of at most `MOST_BYTES`
 Law      between two messages, and two statements of a text, others have their turn, and what is
          written is taken by the client. A text has at most `_MOST_TEXT` letters and
-         `_MOST_IN_TEXT` statements
+         `_MOST_IN_TEXT` statements; long messages are counted by principal (`Asking.pace`)
 Theorem  (hostile)  Whatever bytes come, a session ends or goes on; it charges for a SELECT with a
          price, asked by a principal who has proved to be it, and for nothing else
 Proof    all that can raise is inside of `_guarded`, or ends the session. The desk is reached by
@@ -36,13 +37,13 @@ from lastbit.serve.sqlport.commands import Cursors, command_of, run_command, sel
 from lastbit.serve.sqlport.lexing import has_parameters, statements
 from lastbit.serve.sqlport.messages import MOST_BEFORE, MOST_BYTES, BadText, Column, Malformed
 from lastbit.serve.sqlport.options import Options, WrongOption, from_startup
-from lastbit.serve.sqlport.problems import SqlError, cancelled, sql_error_of
+from lastbit.serve.sqlport.problems import SqlError, cancelled, other_columns, sql_error_of
 from lastbit.serve.sqlport.values import SIZES, encoded, parameter
 
 DATABASE = "lastbit"
 LOGIN_SECONDS, IDLE_SECONDS = 10.0, 3600.0
 _MOST_STATEMENTS, _MOST_KEPT = 500, 1 << 20
-_MOST_HELD, _ROWS_AT_ONCE = 10, 500
+_MOST_HELD, _MOST_CELLS, _ROWS_AT_ONCE = 10, 100_000, 500
 _MOST_TEXT, _MOST_IN_TEXT = 1 << 16, 100
 _MOST_PARAMETERS = 1000
 _LOG = logging.getLogger("lastbit.serve")
@@ -96,6 +97,8 @@ class Prepared:
     types: tuple[int, ...]
     full: tuple[int, ...] | None = None
     """The types with those that were not sent, once they are known."""
+    columns: tuple[Column, ...] | None = None
+    """What was told of its result, if anything."""
 
     @property
     def size(self) -> int:
@@ -121,11 +124,6 @@ class Portal:
         """About how many bytes it takes; its statement and types are those of what is prepared."""
         values = (len(value) if isinstance(value, str) else 16 for value in self.values)
         return len(self.sql) + 40 * len(self.values) + sum(values) + 8 * len(self.formats)
-
-    @property
-    def is_held(self) -> bool:
-        """Whether a part of its result is still to be fetched."""
-        return self.result is not None and bool(self.result.rows)
 
 
 class Session:
@@ -249,6 +247,7 @@ class Session:
         for name, value in told.items():
             with suppress(WrongOption):
                 self.options.set(name, value)
+        self.options.begin()
 
     # ------------------------------------------------------------ message by message
 
@@ -281,11 +280,11 @@ class Session:
             case wire.Plain("flush"):
                 await self._link.drain()
             case wire.Ask(sql) if not self._skipping:
-                await self._simple(sql)
+                await self._simple(sql, len(body))
             case wire.Password():
                 raise Malformed("a password is not expected now")
             case _ if not self._skipping:
-                await self._guarded(lambda: self._extended(message))
+                await self._guarded(lambda: self._extended(message, len(body)))
         return True
 
     async def _ready(self) -> None:
@@ -324,8 +323,9 @@ class Session:
 
     # ------------------------------------------------------------ the simple protocol
 
-    async def _simple(self, sql: str) -> None:
+    async def _simple(self, sql: str, size: int) -> None:
         try:
+            self.asking.pace(size)
             found = _cut(sql)
             if len(found) > _MOST_IN_TEXT:
                 problem = f"a text has at most {_MOST_IN_TEXT} statements"
@@ -333,7 +333,7 @@ class Session:
             if not found:
                 self._link.send(wire.EMPTY)
             for statement in found:
-                result = await self._result(statement)
+                result = await self._result(Statement(sql=statement, values=()))
                 await self._told(result)
                 await self._link.drain()
                 await asyncio.sleep(0)
@@ -356,7 +356,8 @@ class Session:
 
     # ------------------------------------------------------------ the extended protocol
 
-    async def _extended(self, message: wire.Later) -> None:
+    async def _extended(self, message: wire.Later, size: int) -> None:
+        self.asking.pace(size)
         if self.asking.stopped.is_set():
             raise cancelled("nothing was charged")
         match message:
@@ -426,7 +427,7 @@ class Session:
                 zip(asked.values, types, forms, strict=True), start=1
             )
         )
-        portal = Portal(prepared.sql, tuple(types), values, formats=asked.results)
+        portal = Portal(prepared.sql, tuple(types), values, asked.results, prepared.columns)
         if self._kept(asked.portal) + portal.size > _MOST_KEPT:
             raise SqlError("54000", "too many portals are open", hint="close some of them")
         self.portals[asked.portal] = portal
@@ -445,7 +446,7 @@ class Session:
 
     async def _describe_statement(self, prepared: Prepared) -> None:
         types, columns = await self._columns(prepared.sql, prepared.types, None)
-        prepared.full = tuple(types)
+        prepared.full, prepared.columns = tuple(types), columns
         self._link.send(wire.parameter_description(types))
         self._describe(columns, (0,) * len(columns or ()))
 
@@ -483,12 +484,12 @@ class Session:
             self._link.send(wire.EMPTY)
             return
         if portal.result is None:
-            self._check_held()
-            portal.result = await self._result(portal.sql, portal.types, portal.values)
-            if portal.columns is not None and portal.columns != portal.result.columns:
-                problem = "the columns are others than those that were told"
-                raise SqlError("0A000", problem, hint="prepare the statement again")
-            portal.columns = portal.result.columns
+            self.check_held()
+            asked = Statement(sql=portal.sql, types=portal.types, values=portal.values)
+            result = await self._result(asked, portal.columns)
+            if portal.columns is not None and portal.columns != result.columns:
+                raise other_columns()
+            portal.result, portal.columns = result, result.columns
             self._notices(portal.result)
         result, start = portal.result, portal.sent
         end = min(start + most, len(result.rows)) if most else len(result.rows)
@@ -500,22 +501,24 @@ class Session:
             self._complete(result, end - start)
             portal.result, portal.sent = replace(result, rows=(), notices=()), 0
 
-    def _check_held(self) -> None:
-        """Refuse, before anything is paid, one more result than may be fetched in part."""
-        if sum(one.is_held for one in self.portals.values()) >= _MOST_HELD:
-            raise SqlError("54000", "too many results are fetched in part", hint="fetch the rest")
+    def check_held(self) -> None:
+        """Refuse, before anything is paid, one more result where many are fetched in part."""
+        results = [one.result for one in (*self.portals.values(), *self.cursors.values())]
+        cells = [one.cells for one in results if one is not None and one.rows]
+        if len(cells) >= _MOST_HELD or sum(cells) > _MOST_CELLS:
+            hint = "fetch the rest, or CLOSE ALL"
+            raise SqlError("54000", "too many results are fetched in part", hint=hint)
 
     # ------------------------------------------------------------ what is done, and told
 
     async def _result(
-        self, sql: str, types: tuple[int, ...] = (), values: tuple[object, ...] = ()
+        self, asked: Statement, described: tuple[Column, ...] | None = None
     ) -> Result:
-        """What a statement gives."""
-        command = command_of(sql)
+        """What a statement gives; `described` are the columns that the client was told of."""
+        command = command_of(asked.sql)
         self._check_open(command.name)
-        asked = Statement(sql=sql, types=types, values=values)
         if command.is_select:
-            return await self.asking.answered(asked, self.options)
+            return await self.asking.answered(asked, self.options, described)
         return await run_command(command, self, asked)
 
     def _check_open(self, name: str) -> None:

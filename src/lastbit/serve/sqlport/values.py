@@ -104,10 +104,11 @@ def in_binary(value: Any, kind: int) -> bytes:
         return struct.pack(_WHOLE[kind], int(value))
     if kind in (FLOAT4, FLOAT8):
         return struct.pack(">f" if kind == FLOAT4 else ">d", float(value))
-    if kind == DATE and isinstance(value, date):
-        return struct.pack(">i", (value - _DAY_ZERO).days)
-    if kind in (TIMESTAMP, TIMESTAMPTZ) and isinstance(value, datetime):
-        return struct.pack(">q", (value.replace(tzinfo=None) - _EPOCH) // _MICROSECOND)
+    if kind == DATE:
+        return struct.pack(">i", (date.fromisoformat(str(value)) - _DAY_ZERO).days)
+    if kind in (TIMESTAMP, TIMESTAMPTZ):
+        moment = datetime.fromisoformat(str(value)).replace(tzinfo=None)
+        return struct.pack(">q", (moment - _EPOCH) // _MICROSECOND)
     if kind == NUMERIC:
         return _numeric(value)
     if kind in ARRAYS and isinstance(value, list):

@@ -29,6 +29,7 @@ from lastbit.tables.sql.grouping import item_names
 from lastbit.tables.sql.parse import kind_of, statement_tree
 
 _COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.ILike, exp.Is)
+_BESIDE = (*_COMPARED, exp.Between, exp.In)
 _CAST: Mapping[str, ColumnType] = MappingProxyType(
     {
         **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT", "INT128", "UINT"), "integer"),
@@ -110,20 +111,39 @@ def _place(node: Any) -> int:
 
 
 def _kind(node: Any, kind_of_column: Callable[[str], ColumnType | None]) -> ColumnType | None:
-    parent = node.parent
-    while isinstance(parent, exp.Paren | exp.Neg):
-        parent = parent.parent
+    parent = _parent(node)
     if isinstance(parent, exp.Limit | exp.Offset):
         return "integer"
     if isinstance(parent, exp.Cast):
         return _CAST.get(parent.to.this.name)
-    if isinstance(parent, (*_COMPARED, exp.Between, exp.In)):
-        for column in parent.find_all(exp.Column):
-            if (kind := kind_of_column(column.name)) is not None:
-                return kind
-        if any(isinstance(one, exp.AggFunc) for one in parent.walk()):
-            return "number"  # HAVING COUNT(*) > $1
+    for name in _names_beside(node):
+        if (kind := kind_of_column(name)) is not None:
+            return kind
+    if isinstance(parent, _BESIDE) and any(isinstance(one, exp.AggFunc) for one in parent.walk()):
+        return "number"  # HAVING COUNT(*) > $1
     return None
+
+
+def parameter_columns(sql: str) -> list[list[str]]:
+    """The names of columns that each parameter is compared with."""
+    found: dict[int, list[str]] = {}
+    for node in statement_tree(sql).find_all(exp.Placeholder):
+        found.setdefault(_place(node), []).extend(_names_beside(node))
+    return [found.get(place, []) for place in range(1, max(found, default=0) + 1)]
+
+
+def _names_beside(node: Any) -> list[str]:
+    parent = _parent(node)
+    beside = parent.find_all(exp.Column) if isinstance(parent, _BESIDE) else ()
+    return [column.name for column in beside]
+
+
+def _parent(node: Any) -> Any:
+    """What a parameter stands in, but for brackets and a sign."""
+    parent = node.parent
+    while isinstance(parent, exp.Paren | exp.Neg):
+        parent = parent.parent
+    return parent
 
 
 def with_values(sql: str, values: Sequence[tuple[ColumnType, Any]]) -> str:
