@@ -1,16 +1,14 @@
-"""SQL clients against a whole server: psql, psycopg, asyncpg, SQLAlchemy, pandas, JDBC, R.
+"""A whole server with a port for SQL: who may ask what, what is charged, and what ends.
 
 One server for all of them. Each pays for questions of its own: no test needs another before it.
+Every client there is does the same walk in test_sqlport_clients.py.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
 import ssl
 import struct
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -69,45 +67,6 @@ def test_a_question_is_previewed_paid_for_and_free_again(server: SqlServing, lin
     assert line.execute(sql).fetchall() == first  # free
     assert server.charges() == before + 1
     assert line.notices[-1].startswith("cost nothing: it is on record")
-
-
-def test_psql_lists_tables_and_asks(server: SqlServing) -> None:
-    psql = shutil.which("psql")
-    if psql is None:
-        pytest.skip("psql is in the package postgresql-client")
-    told = server.told()
-    command = [
-        psql,
-        "-X",
-        "-h",
-        told["host"],
-        "-p",
-        str(told["port"]),
-        "-U",
-        "ana",
-        "-d",
-        "lastbit",
-    ]
-    sql = "SET lastbit.epsilon = '0.4'; SELECT AVG(cost) AS c FROM visits"
-    for said in ("\\d", "\\d visits", "\\l", "\\dn", "\\du", "\\dt+", "\\d+ visits", sql):
-        command += ["-c", said]
-    done = subprocess.run(
-        command,
-        env={**os.environ, "PGPASSWORD": told["password"]},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert " public | visits | table | lastbit" in done.stdout
-    assert " cost    | double precision |" in done.stdout
-    assert "NOTICE:  cost epsilon = 0.4" in done.stderr
-    assert "ERROR" not in done.stderr
-
-
-SAME = "SELECT COUNT(*) AS n, region FROM visits WHERE cost > 10 GROUP BY region"
-"""What drivers ask: paid for by the first of them, free for the others."""
 
 
 def test_parameters_are_literals_and_results_have_types(server: SqlServing, line: Any) -> None:
@@ -185,7 +144,7 @@ def test_a_revoked_token_ends_its_connections(server: SqlServing) -> None:
 
 def test_the_audit_log_has_a_line_as_for_http(server: SqlServing, line: Any) -> None:
     line.execute("SET lastbit.epsilon = '0.5'")
-    line.execute(SAME)
+    line.execute("SELECT COUNT(*) AS n FROM visits WHERE cost > 10")
     newest = server.gate.audit_lines(most=1)[0]
     assert (newest["principal"], newest["action"], newest["subject"]) == ("ana", "asked", "visits")
 
@@ -207,31 +166,6 @@ def test_to_stop_waiting_stops_no_charge(server: SqlServing, line: Any) -> None:
     assert "stays charged" in (error.value.diag.message_detail or "")
     assert len(line.execute(sql).fetchall()) == 1  # on record by now, or waited for
     assert server.charges() == before + 1
-
-
-def test_asyncpg(server: SqlServing) -> None:
-    asyncpg = pytest.importorskip("asyncpg", reason="asyncpg is in requirements-serve.lock")
-
-    async def asked() -> Any:
-        told = {**server.told(), "database": "lastbit"}
-        line = await asyncpg.connect(**told, server_settings={"lastbit.epsilon": "0.5"})
-        try:
-            found = await line.fetch(SAME.replace("10", "$1"), 10.0)
-            listed = await line.fetch(
-                "SELECT relname, oid FROM pg_class WHERE relname = $1", "visits"
-            )
-            async with line.transaction():
-                cursor = await line.cursor("SELECT column_name FROM information_schema.columns")
-                some = await cursor.fetch(2)
-            await line.reset()
-        finally:
-            await line.close()
-        return found, listed, some
-
-    found, listed, some = asyncio.run(asked())
-    assert {one["region"] for one in found} == {"north", "south"}
-    assert [type(one["n"]) for one in found] == [int, int]
-    assert listed[0]["relname"] == "visits" and len(some) == 2
 
 
 def test_columns_are_told_before_values_and_others_are_not_paid_for(server: SqlServing) -> None:
@@ -256,74 +190,6 @@ def test_columns_are_told_before_values_and_others_are_not_paid_for(server: SqlS
 
     found, charged = asyncio.run(asked())
     assert [one["region"] for one in found] == ["south"] and charged == 0
-
-
-def test_sqlalchemy_and_pandas(server: SqlServing) -> None:
-    sqlalchemy = pytest.importorskip("sqlalchemy", reason="it is in requirements-serve.lock")
-    pandas = pytest.importorskip("pandas")
-    options = {"options": "-c lastbit.epsilon=0.5"}
-    engine = sqlalchemy.create_engine(
-        server.address(scheme="postgresql+psycopg"), connect_args=options
-    )
-    try:
-        known = sqlalchemy.inspect(engine)
-        assert known.get_table_names() == ["visits"] and known.has_table("visits")
-        columns = {one["name"]: str(one["type"]) for one in known.get_columns("visits")}
-        assert columns == {"patient": "BIGINT", "region": "TEXT", "cost": "DOUBLE PRECISION"}
-        assert known.get_foreign_keys("visits") == known.get_indexes("visits") == []
-        table = sqlalchemy.Table("visits", sqlalchemy.MetaData(), autoload_with=engine)
-        count = sqlalchemy.func.count().label("n")
-        wanted = sqlalchemy.select(count, table.c.region).where(table.c.cost > 10.0)
-        frame = pandas.read_sql(wanted.group_by(table.c.region), engine)
-        assert list(frame.columns) == ["n", "region"] and len(frame) == 2
-    finally:
-        engine.dispose()
-
-
-JAVA = Path(__file__).with_name("SqlClient.java")
-DRIVER = Path("/usr/share/java/postgresql.jar")
-
-
-def test_jdbc(server: SqlServing) -> None:
-    java = shutil.which("java")
-    if java is None or shutil.which("javac") is None or not DRIVER.exists():
-        pytest.skip("JDBC needs Debian's packages default-jdk-headless and libpostgresql-jdbc-java")
-    address = f"jdbc:postgresql://127.0.0.1:{server.number}/lastbit"
-    done = subprocess.run(
-        [java, "-cp", str(DRIVER), str(JAVA), address, "ana", server.tokens["ana"], SAME],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    assert "tables: visits TABLE" in lines
-    assert "columns: patient int8, region text, cost float8" in lines
-    assert "keys: 0" in lines
-    assert [line.split()[0] for line in lines if line.startswith("row:")] == ["row:", "row:"]
-    assert any(line.startswith("notice: cost ") for line in lines)
-
-
-def test_r(server: SqlServing) -> None:
-    rscript = shutil.which("Rscript")
-    if rscript is None:
-        pytest.skip("R needs Debian's packages r-base-core and r-cran-rpostgres")
-    told = server.told()
-    script = f"""
-        if (!requireNamespace("RPostgres", quietly = TRUE)) quit(status = 77)
-        library(DBI)
-        con <- dbConnect(RPostgres::Postgres(), host = "{told["host"]}", port = {told["port"]},
-                         user = "ana", password = "{told["password"]}", dbname = "lastbit",
-                         options = "-c lastbit.epsilon=0.5")
-        print(dbListTables(con)); print(dbGetQuery(con, "{SAME}"))
-    """
-    done = subprocess.run(
-        [rscript, "-e", script], capture_output=True, text=True, timeout=120, check=False
-    )
-    if done.returncode == 77:
-        pytest.skip("R needs Debian's package r-cran-rpostgres")
-    assert done.returncode == 0 and "visits" in done.stdout and "north" in done.stdout
 
 
 def test_tls_is_spoken_where_there_is_a_certificate(tmp_path: Path) -> None:
