@@ -257,6 +257,25 @@ def test_a_cursor_of_psycopg_asks_with_its_parameters(server: SqlServing) -> Non
         assert server.charges() == before  # the same question
 
 
+def test_nobody_is_told_of_other_sessions(server: SqlServing) -> None:
+    """What one session has open is in no view, by no name, and by no word of a refusal."""
+    told = {**server.told(), "dbname": "lastbit"}
+    with psycopg.connect(**told, autocommit=True) as one, psycopg.connect(**told) as other:
+        one.execute("SET application_name = 'of one alone'")
+        one.execute("SELECT 1 AS x", prepare=True)
+        other.execute("DECLARE held CURSOR WITH HOLD FOR SELECT 7 AS x")
+        views = ("activity", "database", "all_tables", "user_tables")
+        names = [*(f"pg_stat_{name}" for name in views), "pg_cursors", "pg_prepared_statements"]
+        for name in (*names, "pg_locks", "pg_stats", "pg_prepared_xacts", "pg_statio_user_tables"):
+            assert one.execute(f"SELECT * FROM {name}").fetchall() == [], name
+        for sql, code in (("FETCH ALL FROM held", "34000"), ("CLOSE held", "34000")):
+            with pytest.raises(psycopg.Error) as error:
+                one.execute(sql)
+            assert error.value.sqlstate == code
+        assert other.execute("FETCH ALL FROM held").fetchall() == [(7,)]
+        assert other.execute("SHOW application_name").fetchall() == [("",)]
+
+
 def test_a_token_that_ends_while_its_answer_is_waited_for_is_told_nothing(
     server: SqlServing,
 ) -> None:
