@@ -31,6 +31,7 @@ NO_PROSE = (
     "ledger/definitions.py",
     "report/answer_charts.py",
     "report/certificate.py",
+    "serve/sqlport/names.py",
     "serve/units.py",
     "tables/compile/",
     "tables/sql/expressions.py",

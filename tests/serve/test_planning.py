@@ -51,7 +51,7 @@ def test_bombs_are_refused_or_planned_and_the_desk_goes_on(tmp_path):
             except Refusal as refused:
                 assert refused.status == 422, name
         desk.do(desk.desk._planner.start())
-        for child in desk.desk._planner._children:  # as if a question never came to an end
+        for child in desk.desk._planner._children.every:  # as if a question never came to an end
             assert child.pid is not None
             os.kill(child.pid, signal.SIGSTOP)
         stuck = Question(sql=f"{COUNT} WHERE cost < 3", epsilon="1")
@@ -64,7 +64,7 @@ def test_bombs_are_refused_or_planned_and_the_desk_goes_on(tmp_path):
 def test_a_child_that_is_gone_while_it_pays_is_said_to_be_and_asking_again_heals(tmp_path):
     with running(written(tmp_path)) as desk:
         planner = desk.desk._planner
-        child = planner._children[1]
+        child = planner._children.every[1]
         heard = child.heard
 
         async def lost(within: float):
@@ -74,7 +74,7 @@ def test_a_child_that_is_gone_while_it_pays_is_said_to_be_and_asking_again_heals
                 return await heard(within)
             return found
 
-        for one in planner._children:
+        for one in planner._children.every:
             vars(one)["heard"] = lost if one is child else one.heard
         question = Question(sql=f"{COUNT} WHERE cost < 4", epsilon="1")
         with pytest.raises(Refusal, match="not charged again") as caught:

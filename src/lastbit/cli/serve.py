@@ -42,6 +42,15 @@ NEEDED = ("starlette", "uvicorn")
     "The header in which the proxy on the Unix socket names who signed in.",
     "HEADER",
 )
+@option(
+    "--sql-port",
+    "Let SQL clients ask by PostgreSQL's protocol on this port; 0 takes a free one.",
+    click.IntRange(0, 65535),
+)
+@option("--sql-host", "Where to listen for them.", "HOST", default="127.0.0.1")
+@option("--sql-certificate", "A PEM file: they speak TLS. Other machines must.", FILE)
+@option("--sql-key", "The key of the certificate, if it is in a file of its own.", FILE)
+@option("--sql-epsilon", "What a question of theirs costs where they say nothing.", "AMOUNT")
 @option("--slot", "Seconds of a slot. Without it: measured on made-up rows, once.")
 @flag("--strict", "Answers appear after one slot or never: 1 bit of time at most, not 2.")
 @option(
@@ -125,6 +134,7 @@ def _announce(started: Started, *, opening: bool) -> None:
 
     tables = started.catalogue.tables
     facts = [("tables", ", ".join(tables)), ("ledger", str(started.catalogue.ledger.path))]
+    facts += [] if started.sql is None else [("SQL", started.sql)]
     facts += [] if started.before is None else [("last run", started.before)]
     parts: list[Part] = [Heading("lastbit serve", started.address), Facts(facts)]
     if started.accepted:

@@ -30,8 +30,14 @@ from lastbit.release.paying import (
 )
 from lastbit.release.private_table import Table as Table
 from lastbit.release.profile import LINES as LINES, Profile as Profile
-from lastbit.release.recorded import question_of_plan as question_of_plan
-from lastbit.release.release import released as released
+from lastbit.release.recorded import (
+    question_of_plan as question_of_plan,
+    served as served,
+)
+from lastbit.release.release import (
+    columns_to_release as columns_to_release,
+    released as released,
+)
 from lastbit.release.remote import RemoteTable as RemoteTable, remote_table as remote_table
 from lastbit.release.synthetic_rows import (
     Synthetic as Synthetic,

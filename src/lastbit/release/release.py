@@ -104,6 +104,11 @@ def _check_columns(plan: Plan) -> list[dict[str, Any]]:
     return found
 
 
+def columns_to_release(plan: Plan) -> list[dict[str, Any]]:
+    """What the record will say of the columns of its rows: keys, then released numbers."""
+    return _check_columns(plan)
+
+
 def _check_rehearsed(plan: Plan) -> None:
     """Refuse, before the charge, a plan whose columns fail for noisy numbers that may come.
 

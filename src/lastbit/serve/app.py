@@ -39,13 +39,16 @@ Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 _SIGN_INS = ("/sign-in", "/link/{code}")
 _GUESSES_A_MINUTE = 30
 _PROXIED_GUESSES_A_MINUTE = 600  # all come from the proxy's one address
-_REQUESTS_A_MINUTE = 1200
+MOST_REQUESTS_A_MINUTE = 1200
+"""What is neither a preview nor paid for, of one principal."""
 _LOG = logging.getLogger("lastbit.serve")
 
 
-def application(desk: Desk, gate: Gate, settings: Settings) -> Starlette:
+def application(
+    desk: Desk, gate: Gate, settings: Settings, rates: Rates | None = None
+) -> Starlette:
     """The server's pages and its API; who runs it starts and stops the desk."""
-    rates = Rates()
+    rates = Rates() if rates is None else rates
     app = Starlette(
         routes=[
             Served(route.path, _guarded(route, _handler(route), rates), methods=[route.method])
@@ -83,7 +86,7 @@ def _guarded(route: Route, handler: Handler, rates: Rates) -> Handler:
             kind, most = {
                 "preview": ("preview", settings.previews_a_minute),
                 "ask": ("ask", settings.questions_a_minute),
-            }.get(route.right, ("other", _REQUESTS_A_MINUTE))
+            }.get(route.right, ("other", MOST_REQUESTS_A_MINUTE))
             rates.take(f"{kind} {identity.principal}", most)  # anybody may make more tokens
             if identity.via == "token":
                 await run_in_threadpool(gate.seen, identity)

@@ -168,9 +168,20 @@ class Gate:
                 return self._by_proxy(scope, named)
         return self._by_session(_cookie(scope))
 
+    def identity_of_token(self, token: str) -> Identity | None:
+        """Whom a token that came by another way than HTTP acts as; None: nobody."""
+        return self._by_token(token)
+
+    def identity_again(self, who: Identity) -> Identity | None:
+        """The same by the same token, as ledger and store have them now; None: nobody any more."""
+        return self._by_digest(who.key) if who.via == "token" else None
+
     def _by_token(self, token: str) -> Identity | None:
-        row = self._row("SELECT * FROM tokens WHERE digest = ?", _digest(token))
-        if row is None or row["revoked"] is not None or not TOKEN.fullmatch(token):
+        return self._by_digest(_digest(token)) if TOKEN.fullmatch(token) else None
+
+    def _by_digest(self, digest: str) -> Identity | None:
+        row = self._row("SELECT * FROM tokens WHERE digest = ?", digest)
+        if row is None or row["revoked"] is not None:
             return None
         known = self._standing(row)
         return None if known is None else _cut(known, row, via="token", key=row["digest"])

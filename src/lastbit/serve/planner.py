@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -51,23 +51,63 @@ class Turns:
                 self._locks[name] = lock, users - 1
 
 
-class Planner:
-    """A few children that plan; previews are kept, by the question and the data's version."""
+class Children:
+    """A few children of one kind, each for one request at a time."""
 
-    def __init__(self, cards: tuple[Path, ...], *, size: int = 2) -> None:
-        self._children = [task_child("planning", *cards) for _ in range(size)]
+    def __init__(self, children: Sequence[Child]) -> None:
+        self.every = children
         self._idle: asyncio.LifoQueue[Child] = asyncio.LifoQueue()
-        self._kept: OrderedDict[str, Message] = OrderedDict()
         self._turns = Turns()
-        for child in self._children:
+        for child in self.every:
             self._idle.put_nowait(child)
 
     async def start(self) -> None:
         """Start all children, so that the first question does not wait for them."""
-        await asyncio.gather(*(child.start() for child in self._children))
+        await asyncio.gather(*(child.start() for child in self.every))
 
     async def stop(self) -> None:
-        await asyncio.gather(*(child.end() for child in self._children))
+        await asyncio.gather(*(child.end() for child in self.every))
+
+    async def asked(self, request: Message, patience: float, principal: str) -> Message:
+        """What a child says of a question before anything is charged, once it is their turn."""
+        async with self.of(principal, most=_MOST_TURNS) as child:
+            return await _ask_before_paying(child, request, patience)
+
+    @asynccontextmanager
+    async def of(self, principal: str, *, most: int | None = None) -> AsyncIterator[Child]:
+        """A child, once it is their turn; refused if so many of theirs wait already."""
+        async with self._turns.of(principal, most=most), self._taken() as child:
+            yield child
+
+    @asynccontextmanager
+    async def _taken(self) -> AsyncIterator[Child]:
+        child = await self._idle.get()
+        try:
+            with suppress(Gone):
+                try:
+                    await child.start()
+                except CardChanged:
+                    detail = "a card is not the one that the server was started with; nothing was "
+                    detail += "charged; let a steward start the server again"
+                    raise Refusal(503, "Not possible now", detail, "card-changed") from None
+            yield child
+        finally:
+            self._idle.put_nowait(child)
+
+
+class Planner:
+    """A few children that plan; previews are kept, by the question and the data's version."""
+
+    def __init__(self, cards: tuple[Path, ...], *, size: int = 2) -> None:
+        self._children = Children([task_child("planning", *cards) for _ in range(size)])
+        self._kept: OrderedDict[str, Message] = OrderedDict()
+
+    async def start(self) -> None:
+        """Start all children, so that the first question does not wait for them."""
+        await self._children.start()
+
+    async def stop(self) -> None:
+        await self._children.stop()
 
     async def preview(
         self, table: str, question: Question, data: str | None, principal: str
@@ -89,18 +129,14 @@ class Planner:
         return record
 
     async def _asked(self, request: Message, patience: float, principal: str) -> Message:
-        async def asked() -> Message:
-            turn = self._turns.of(principal, most=_MOST_TURNS)
-            async with turn, self._child() as child:
-                return await _ask_before_paying(child, request, patience)
-
         # to the end, also if the client goes away: to end the child for it would cost more
-        return await asyncio.shield(asyncio.ensure_future(asked()))
+        asked = self._children.asked(request, patience, principal)
+        return await asyncio.shield(asyncio.ensure_future(asked))
 
     async def reserve(self, table: str, question: Question, principal: str) -> Message:
         """The reservation of a question, whose price is committed then; or what is recorded."""
         request = {"do": "reserve", "table": table, "question": question.to_json()}
-        async with self._turns.of(principal), self._child() as child:
+        async with self._children.of(principal) as child:
             await _ask_before_paying(child, {**request, "principal": principal}, PATIENCE_CHECKED)
             try:
                 return _refuse_errors(await child.ask(SETTLE))
@@ -109,21 +145,6 @@ class Planner:
                 detail += "same again: if it was charged, it is not charged again"
                 title = "Not known whether it was charged"
                 raise Refusal(503, title, detail, "interrupted") from None
-
-    @asynccontextmanager
-    async def _child(self) -> AsyncIterator[Child]:
-        child = await self._idle.get()
-        try:
-            with suppress(Gone):
-                try:
-                    await child.start()
-                except CardChanged:
-                    detail = "a card is not the one that the server was started with; nothing was "
-                    detail += "charged; let a steward start the server again"
-                    raise Refusal(503, "Not possible now", detail, "card-changed") from None
-            yield child
-        finally:
-            self._idle.put_nowait(child)
 
 
 async def _ask_before_paying(child: Child, request: Message, patience: float) -> Message:

@@ -34,7 +34,7 @@ import socket
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -48,8 +48,9 @@ from lastbit.serve.app import application
 from lastbit.serve.catalogue import Catalogue
 from lastbit.serve.desk import Desk
 from lastbit.serve.identity import Gate
-from lastbit.serve.safety import server_config
+from lastbit.serve.safety import Rates, server_config
 from lastbit.serve.settings import Settings
+from lastbit.serve.sqlport.port import SqlPort, sql_listener
 from lastbit.serve.store import Store
 from lastbit.tables import read_card
 
@@ -89,6 +90,8 @@ class Started:
     """What is to be said once the server answers."""
 
     address: str
+    sql: str | None
+    """Host and port for SQL clients, if there is such a port."""
     catalogue: Catalogue
     accepted: Sequence[str]
     """Tables whose data were accepted as they are, since no version had been."""
@@ -112,12 +115,14 @@ def serve(
         _listening(settings) as (listener, settings),
         _logging(log),
         _in_words(settings.state) as run,
+        _listening_for_sql(settings) as (sql, settings),
     ):
         store = Store(settings.state)
         catalogue = Catalogue(settings, store)
         accepted, waiting = _first_versions(catalogue)
         gate = Gate(store, catalogue.ledger, settings)
-        desk = Desk(catalogue, store, settings)
+        desk, rates = Desk(catalogue, store, settings), Rates()
+        port = None if sql is None else SqlPort(desk, gate, settings, rates)
 
         def started() -> None:
             run.started()
@@ -128,6 +133,7 @@ def serve(
             announce(
                 Started(
                     address=settings.address,
+                    sql=None if sql is None else f"{settings.sql_host}:{settings.sql_port}",
                     catalogue=catalogue,
                     accepted=accepted,
                     waiting=waiting,
@@ -136,8 +142,9 @@ def serve(
                 )
             )
 
-        config = server_config(application(desk, gate, settings))
-        asyncio.run(_until_told(_Server(config, started), listener, desk, run))
+        config = server_config(application(desk, gate, settings, rates))
+        sockets = listener, sql
+        asyncio.run(_until_told(_Server(config, started), sockets, desk, port, run))
 
 
 def link_for(settings: Settings, name: str) -> str:
@@ -189,13 +196,22 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def _until_told(server: _Server, listener: socket.socket, desk: Desk, run: _Run) -> None:
+async def _until_told(
+    server: _Server,
+    sockets: tuple[socket.socket, socket.socket | None],
+    desk: Desk,
+    port: SqlPort | None,
+    run: _Run,
+) -> None:
+    listener, sql = sockets
     loop = asyncio.get_running_loop()
     told: list[asyncio.Task[None]] = []
 
     async def stop() -> None:
         try:
             await desk.stop()
+            if port is not None:
+                await port.stop()
         finally:  # an error is logged, and must not keep the server up
             server.should_exit = True
 
@@ -211,6 +227,8 @@ async def _until_told(server: _Server, listener: socket.socket, desk: Desk, run:
     for number in _caught():
         loop.add_signal_handler(number, signalled, number)
     await desk.start()
+    if port is not None and sql is not None:
+        await port.start(sql)
     try:
         await server.serve(sockets=[listener])
     finally:
@@ -325,6 +343,18 @@ def _listening(settings: Settings) -> Iterator[tuple[socket.socket, Settings]]:
         if settings.socket is not None:
             with suppress(OSError):
                 settings.socket.unlink()
+
+
+@contextmanager
+def _listening_for_sql(
+    settings: Settings,
+) -> Iterator[tuple[socket.socket | None, Settings]]:
+    """The socket of SQL clients, if there is one, and the settings with the port that it has."""
+    if settings.sql_port is None:
+        yield None, settings
+        return
+    with closing(sql_listener(settings)) as listener:
+        yield listener, replace(settings, sql_port=listener.getsockname()[1])
 
 
 def _unix(path: Path) -> socket.socket:

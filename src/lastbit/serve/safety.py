@@ -253,17 +253,17 @@ class Rates:
         self._clock, self._lock = clock, threading.Lock()
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def take(self, key: str, a_minute: int) -> None:
-        """Count one; refused if there were too many."""
+    def take(self, key: str, a_minute: int, count: int = 1) -> None:
+        """Count one, or several; refused if there were too many."""
         with self._lock:
             now = self._clock()
             left, since = self._left.pop(key, (float(a_minute), now))
             left = min(float(a_minute), left + (now - since) * a_minute / 60)
-            self._left[key] = (left - 1 if left >= 1 else left, now)
+            self._left[key] = (left - count if left >= count else left, now)
             if len(self._left) > self.MOST_KEYS:
                 self._left.popitem(last=False)
-        if left < 1:
-            wait = math.ceil((1 - left) * 60 / a_minute)
+        if left < count:
+            wait = math.ceil((count - left) * 60 / a_minute)
             detail = f"At most {a_minute} a minute; try again in {wait} s."
             later = {"retry-after": str(wait)}
             raise Refusal(429, "Too many requests", detail, "too-many", later)

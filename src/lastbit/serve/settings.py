@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lastbit.errors import InvalidParameter
+from lastbit.exact import rational
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _NAME = r"(?=.{1,253}(?::|$))[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*"
@@ -48,6 +49,15 @@ class Settings:
     most_sql: int = 16 << 10
     most_waiting: int = 100
     """Questions in the queue of one table; more are turned away, and not charged."""
+    sql_port: int | None = None
+    """Where SQL clients find the server, by PostgreSQL's protocol; 0: any; None: nowhere."""
+    sql_host: str = "127.0.0.1"
+    sql_certificate: Path | None = None
+    """What TLS is spoken with on that port: any address but the loopback one needs it."""
+    sql_key: Path | None = None
+    """The key of the certificate, where that file does not hold it."""
+    sql_epsilon: str | None = None
+    """What a question by that port costs where its asker says nothing; None: they must say."""
     previews_a_minute: int = 300
     questions_a_minute: int = 60
 
@@ -77,11 +87,31 @@ class Settings:
         if not 1 <= self.keep_days <= 36_525:
             problem = "is not from a day to a hundred years"
             raise _refused("keep_days", problem, "write a number of days, such as 366")
+        self._check_sql()
         if not 0 <= self.port <= 65535:
             raise _refused("port", "is not a port", "write a number from 1 to 65535, or 0 for any")
         if self.slot is not None and not 0.05 <= self.slot <= 3600:
             problem = "is not from 0.05 s to an hour"
             raise _refused("slot", problem, "write the seconds of a slot, such as 2")
+
+    def _check_sql(self) -> None:
+        if self.sql_port is not None and not 0 <= self.sql_port <= 65535:
+            raise _refused("sql_port", "is not a port", "write a number from 1 to 65535, or 0")
+        if self.sql_host not in LOOPBACK and self.sql_certificate is None:
+            problem = "is reached by other machines, and tokens would be sent as they are"
+            remedy = "pass {sql_certificate} and {sql_key}, or listen on 127.0.0.1"
+            raise _refused("sql_host", problem, remedy, sql_certificate=None, sql_key=None)
+        if self.sql_key is not None and self.sql_certificate is None:
+            problem = "has no certificate"
+            raise _refused("sql_key", problem, "pass {sql_certificate} too", sql_certificate=None)
+        others = (self.sql_certificate, self.sql_epsilon)
+        if self.sql_port is None and (self.sql_host not in LOOPBACK or any(others)):
+            problem = "is not opened, and other options are about it"
+            raise _refused("sql_port", problem, "pass {sql_port}", sql_port="5433")
+        if self.sql_epsilon is not None:
+            price = rational(self.sql_epsilon, "sql_epsilon")
+            if price <= 0:
+                raise _refused("sql_epsilon", "is not above 0", "write a price such as 0.1")
 
     @property
     def address(self) -> str:

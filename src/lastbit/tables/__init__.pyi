@@ -215,6 +215,8 @@ from lastbit.tables.query.scan import (
 from lastbit.tables.query.sub_query import counted_card as counted_card
 from lastbit.tables.query.types import (
     DATE_VALUES as DATE_VALUES,
+    card_types as card_types,
+    type_of as type_of,
 )
 from lastbit.tables.query.units import (
     PerUnit as PerUnit,
@@ -225,6 +227,13 @@ from lastbit.tables.query.units import (
 )
 from lastbit.tables.query.view import ShownKey as ShownKey, View as View
 from lastbit.tables.query.writing import to_json as to_json, values_to_json as values_to_json
+from lastbit.tables.sql.asked import (
+    columns_named as columns_named,
+    parameter_columns as parameter_columns,
+    parameter_kinds as parameter_kinds,
+    tables_named as tables_named,
+    with_values as with_values,
+)
 from lastbit.tables.sql.expressions import quoted as quoted
 from lastbit.tables.sql.grouping import grouped_by as grouped_by
 from lastbit.tables.sql.numbers import (
