@@ -63,16 +63,27 @@ def public_values(
     Theorem  they are a function of a public table, which is another file than the protected one
              (`check_apart`): a query that names them as its keys has not looked at the data
     """
-    kinds = card.public[table].columns
-    named = next(pair for pair in kinds.items() if pair[0].lower() == column.lower())
-    values: tuple[Value, ...]
     try:
-        with session_on(card.source) as session:
-            found = _module_of(card.source).public_values
-            values = found(session, card, table, named, most + 1)
+        rows = public_rows(card, table, [column], most=most + 2)
     except LastbitError:
         return None
+    values = tuple(row[0] for row in rows if row[0] is not None)
     return values if _nameable(values, most=most) else None
+
+
+def public_rows(
+    card: DataCard, table: str, columns: Sequence[str], *, most: int
+) -> list[tuple[Value, ...]]:
+    """The first different rows of these columns of a public table, in order; None is missing.
+
+    Each has last how often it is there.
+    """
+    kinds = {name.lower(): (name, kind) for name, kind in card.public[table].columns.items()}
+    named = dict(kinds[column.lower()] for column in columns)
+    with session_on(card.source) as session:
+        found = _module_of(card.source).public_rows
+        rows: list[tuple[Value, ...]] = found(session, card, table, named, most)
+        return rows
 
 
 def _nameable(values: Sequence[object], *, most: int) -> bool:
