@@ -34,7 +34,14 @@ from lastbit.exact import Number, exact_text, positive, rounded_up, whole as who
 from lastbit.ledger import Connections, Ledger
 from lastbit.release.answer import Answer
 from lastbit.release.choosing import price_in_shares
-from lastbit.release.levels_answer import Level, LevelsAnswer, Reached, reached, tree_of
+from lastbit.release.levels_answer import (
+    Level,
+    LevelsAnswer,
+    Reached,
+    plain_cost,
+    reached,
+    tree_of,
+)
 from lastbit.release.levels_shares import least_shares
 from lastbit.release.paying import paid_for_all
 from lastbit.release.profile import quoted_name
@@ -87,7 +94,7 @@ class LevelsPlan:
         """The levels with their prices and errors, before anything is read."""
         lines = [
             f"counts on {len(self.levels)} levels, from {self._plan.card.name}, that add up",
-            f"price     {self.cost} for all levels",
+            f"price     {plain_cost(self.cost)} for all levels",
             f"promise   {self._promise}",
             "",
             f"{'level':<18}{'numbers':>9}{'price':>13}{'noise ±':>10}{'error':>9}{'alone':>9}",
@@ -95,7 +102,7 @@ class LevelsPlan:
             "",
             "noise ±   in 95 % of releases, of the least exact number of the level",
             "error     its standard error, once levels add up",
-            "alone     the same if each level had an equal part of the price and stayed as it is",
+            "alone     the same with equal parts of the price, each level left as it is",
             "Nothing has been read or charged.",
         ]
         return "\n".join(lines)
@@ -161,22 +168,23 @@ class LevelsQuestion:
         each level that is asked, in which proportions: {"all": 1, "region": 1, "district": 3}.
         """
         whole = asked_price(self.table.card, epsilon=epsilon, delta=None, rho=rho, weights=None)
-        name, price = ("epsilon", whole.epsilon) if whole.rho is None else ("rho", whole.rho)
+        by_rho, price = whole.rho is not None, whole.rho or whole.epsilon
         assert price is not None
         tree, unasked = tree_of(self.levels), [some is not None for some in self.given]
         asked = [place for place, known in enumerate(unasked) if not known]
         if shares is None:
-            parts = least_shares(tree, power={"rho": 1, "epsilon": 2}[name], given=unasked)
+            parts = least_shares(tree, power=1 if by_rho else 2, given=unasked)
         else:
             parts = self._shares(shares, [self.levels[place].name for place in asked])
         plans: list[Plan | None] = [None] * len(self.levels)
         alone: list[Plan | None] = [None] * len(self.levels)
         equal = price_in_shares(price, [Fraction(1)] * len(asked))
         priced = zip(asked, price_in_shares(price, parts), equal, strict=True)
+        prices: list[dict[str, Any]]
         for place, part, same in priced:
             query, card = self._query(place), self.table.card
-            plans[place] = planned(query, card, **{name: part})
-            alone[place] = planned(query, card, **{name: same})
+            prices = [{"rho" if by_rho else "epsilon": paid} for paid in (part, same)]
+            plans[place], alone[place] = (planned(query, card, **paid) for paid in prices)
         written = [None if plan is None else plan.written for plan in plans]
         return LevelsPlan(
             levels=self.levels,
@@ -330,7 +338,7 @@ class _Chain:
         text = quoted_name(name)
         if name != self.names[-1]:
             text = f"{quoted_name(self.public)}.{quoted_name(self.columns[place])}"
-        (key,) = rows.group_by({name: text}).keys
+        key: GroupKey = rows.group_by({name: text}).keys[0]
         return replace(key, values=tuple(dict.fromkeys(row[place] for row in self.rows)))
 
     def below(self) -> dict[str, dict[Value, list[Value]]]:
@@ -469,9 +477,10 @@ def _given(
         raise InvalidParameter("invariants", problem=problem, remedy=remedy)
     ((name, numbers),) = invariants.items()
     place = names.index(name)
-    if place == 0 and not isinstance(numbers, Mapping):
+    if isinstance(numbers, int) and place == 0:
         numbers = {(): numbers}
-    check_kind(numbers, Mapping, "invariants", remedy=remedy)
+    if not isinstance(numbers, Mapping):
+        raise WrongType("invariants", problem="are not numbers by key", remedy=remedy)
     by_key = {key if isinstance(key, tuple) else (key,): n for key, n in numbers.items()}
     if set(by_key) != set(levels[place].keys):
         problem = f"are not for all keys of {name[:60]}"

@@ -26,10 +26,12 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
 from markupsafe import Markup
+from numpy.typing import NDArray
 
 from lastbit.errors import InvalidParameter
 from lastbit.files import csv_text, plain_cell
@@ -50,7 +52,7 @@ from lastbit.report import printable
 from lastbit.tables import Constant, Cost, Value, WrittenPlan, to_json
 from lastbit.verify import read
 
-_SHOWN = 12
+_SHOWN, _NAME, _LINE = 12, 36, 80
 _FILE = "levels.json"
 ADJUSTED = "lastbit made the numbers of all levels add up after the noise, each by how exact it is."
 BELONGS = (
@@ -137,8 +139,8 @@ class Reached:
     """What is known before anything is read: weights, and of each level deviations and widths."""
 
     weights: TreeWeights
-    errors: tuple[Sequence[float], ...]
-    halves: tuple[Sequence[float], ...]
+    errors: tuple[NDArray[np.float64], ...]
+    halves: tuple[NDArray[np.float64], ...]
     own: tuple[int | None, ...]
     """Half of the width of the interval of each level's own noisy numbers, in rows."""
 
@@ -234,7 +236,7 @@ class LevelsAnswer:
     @property
     def _cells(self) -> list[list[Any]]:
         """By level the released cells, in the order of its keys."""
-        found = []
+        found: list[list[Any]] = []
         for level, answer, given in zip(self.levels, self.answers, self.given, strict=True):
             if answer is None:
                 found.append(list(given or ()))
@@ -305,7 +307,7 @@ class LevelsAnswer:
         (first, *_) = [answer for answer in self.answers if answer is not None]
         whose = first.guarantee.partition(" for ")[2]
         kind = "zero-concentrated differential privacy" if self.cost.rho else "differential privacy"
-        said = f"{str(self.cost).replace(chr(39), '')} {kind} for {whose}"
+        said = f"{plain_cost(self.cost)} {kind} for {whose}"
         names = [n for n, answer in zip(self.names, self.answers, strict=True) if answer is None]
         return f"{said}. {OUTSIDE.format(', '.join(names))}" if names else said
 
@@ -425,17 +427,18 @@ class LevelsAnswer:
         return found
 
     def __str__(self) -> str:
-        width = max(len(_named(row)) for row in self.rows)
+        width = min(max(len(_named(row)) for row in self.rows), _NAME)
         lines = []
         for name, some in groupby(self.rows, key=lambda row: row.level):
             listed = list(some)
             lines.append(name)
             for row in listed[:_SHOWN]:
                 ends = f"{row.low:,} to {row.high:,}"
-                lines.append(f"  {_named(row):<{min(width, 60)}}  {row.value:>12,}  {ends}")
+                lines.append(f"  {_named(row):<{width}} {row.value:>12,}  {ends}")
             if len(listed) > _SHOWN:
                 lines.append(f"  and {len(listed) - _SHOWN:,} more: answer.level({name!r})")
-        return "\n".join([*lines, "", self.guarantee, *(f"- {note}" for note in self.notes[:3])])
+        words = [self.guarantee, *(f"- {note}" for note in self.notes[:3])]
+        return "\n".join([*lines, "", *(fill(text, _LINE) for text in words)])
 
     def __repr__(self) -> str:
         return f"<LevelsAnswer: {len(self):,} numbers of {', '.join(self.names)}; {self.guarantee}>"
@@ -444,8 +447,13 @@ class LevelsAnswer:
         return Markup("<pre>{}</pre>").format(str(self))
 
 
+def plain_cost(cost: Cost) -> str:
+    """A price in a sentence: of decimals without the marks that say they are exact."""
+    return str(cost).replace("'", "")
+
+
 def _named(row: LevelRow) -> str:
-    return printable(", ".join(str(key) for key in row.keys) or row.level, 60)
+    return printable(", ".join(str(key) for key in row.keys) or row.level, _NAME)
 
 
 def _is_of_all_rows(answer: Answer) -> bool:

@@ -17,7 +17,8 @@ Proof    z(u) is the best estimate from y(u) and what lies below: the weighted m
          estimate is h(u): so x(u) may be replaced by it (Gauss, Markov)
 Theorem  (noises) h(u) - x(u) = a z'(u) + o(u), z' the error of z, o made of noises outside of the
          tree below u. At the root a = 1, o = 0. With b(u) = 1 - a(u)(1 - w(u)):
-         a(c) = 1 - k(c) b(u) and o(c) = k(c) (a(u) w(u) noise(u) + o(u) - b(u) times the sum of z' over c's siblings).
+         a(c) = 1 - k(c) b(u) and o(c) = k(c) (a(u) w(u) noise(u) + o(u) - b(u) times the sum of z'
+         over c's siblings).
          All these are of different noises. So for noises with coefficients c_i the sum of
          abs(c_i)**p t_i, t_i one number a level, is worked out by the same two passes
 Proof    put h(u) = a z(u) + o(u) and z(u) = w y(u) + (1 - w)(z(c) + siblings) into h(c)

@@ -68,7 +68,7 @@ def public_values(
     except LastbitError:
         return None
     values = tuple(row[0] for row in rows if row[0] is not None)
-    return values if _nameable(values, most=most) else None
+    return values if 0 < len(values) <= most else None
 
 
 def public_rows(
@@ -83,15 +83,18 @@ def public_rows(
     with session_on(card.source) as session:
         found = _module_of(card.source).public_rows
         rows: list[tuple[Value, ...]] = found(session, card, table, named, most)
-        return rows
+    if not _nameable([value for row in rows for value in row]):
+        problem = "has a text that no question can name: it is long, or has a NUL in it"
+        raise InvalidParameter(f"public table {table[:60]}", problem=problem, remedy="shorten it")
+    return rows
 
 
-def _nameable(values: Sequence[object], *, most: int) -> bool:
-    r"""Whether there are some, no more than that, and a question can name each of them.
+def _nameable(values: Sequence[object]) -> bool:
+    r"""Whether a question can name each of them.
 
-    >>> _nameable(("north", "south"), most=2), _nameable(("a\0b",), most=2), _nameable((), most=2)
-    (True, False, False)
+    >>> _nameable(("north", "south")), _nameable(("a\0b",)), _nameable(())
+    (True, False, True)
     """
     texts = [value for value in values if isinstance(value, str)]
     long = any(len(text.encode(errors="surrogatepass")) > LONGEST_CONSTANT for text in texts)
-    return 0 < len(values) <= most and not long and not any("\0" in text for text in texts)
+    return not long and not any("\0" in text for text in texts)
