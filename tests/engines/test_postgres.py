@@ -143,6 +143,11 @@ def test_public_tables_are_joined_on_the_same_server_only(clinic):
         "SELECT place, count(*) FROM visits JOIN places USING (region) GROUP BY place"
     )
     assert [row["place"] for row in answer.release(epsilon=1).rows] == ["place 0", "place 1"]
+    levels = table.levels("place", "region", public="places").release(epsilon=5_000)
+    each = table.group_by("region").agg(n=lb.count()).release(epsilon=5_000)
+    counts = {row.region: row.n for row in each}
+    assert all(row.value == counts[row["region"]] for row in levels.level("region"))
+    assert levels.value == sum(row.value for row in levels.level("place"))
     elsewhere = clinic.server.address()
     with clinic.server.connected(elsewhere) as connection:
         connection.execute("CREATE TABLE places (region text, place text)")

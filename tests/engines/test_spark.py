@@ -14,7 +14,7 @@ from pyarrow import parquet
 import lastbit as lb
 from lastbit.errors import EngineFailed, InvalidParameter, LastbitError
 from lastbit.tables.backends import printed
-from lastbit.tables.backends.columns import columns_of, public_values
+from lastbit.tables.backends.columns import columns_of, public_rows, public_values
 from lastbit.tables.backends.progress import progress
 from lastbit.tables.backends.spark.snapshot import unlogged
 from lastbit.tables.card.column import Column
@@ -273,6 +273,7 @@ def test_values_of_a_public_table(spark, visits, tmp_path):
     card = replace(card_of(source_of(f"spark:{visits}"), region="text"), public={"p": public})
     assert public_values(card, "p", "region", most=2) == ("r0", "r1")
     assert public_values(card, "p", "region", most=1) is None
+    assert public_rows(card, "p", ["region"], most=9) == [(None, 1), ("r0", 1), ("r1", 2)]
 
 
 def test_a_file_under_two_names(spark, visits, tmp_path):

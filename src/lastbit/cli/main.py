@@ -33,6 +33,7 @@ DOORS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "card": "Draft and check data cards: what a steward declares of a table.",
             "query": "Ask a table in SQL: a private answer with error bars.",
             "plan": "Plan several questions at one price, and ask them all.",
+            "levels": "Count on several levels, so that the numbers add up.",
             "budget": "What is spent and what is left.",
             "report": "What is on record of a table, for reviewers and registries.",
         },

@@ -21,6 +21,11 @@ the whole answer, show.
 | `views.py` | what SELECT shows of an answer: fewer columns, and what is made of keys |
 | `marginals.py` | contingency tables: the question, its release, its record |
 | `projection.py` | noisy tables made to agree, exactly |
+| `levels.py` | counts on several levels: the questions, their prices, invariants |
+| `levels_shares.py` | how much of a price each level gets |
+| `levels_tree.py` | noisy numbers on a tree made to add up: least squares in two passes |
+| `levels_reach.py` | how far sums of many noises stray |
+| `levels_answer.py` | `LevelsAnswer`: numbers that add up, shown, exported, saved |
 | `synthetic_rows.py` | synthetic rows from released tables |
 | `marginal_answer.py` | `Marginals`: released tables, shown, exported, saved |
 | `remote.py` | tables of a server: asked over HTTPS, answers checked and compared |

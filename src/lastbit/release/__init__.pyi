@@ -6,6 +6,8 @@ from lastbit.release.choosing import (
 )
 from lastbit.release.expected import plan_words as plan_words
 from lastbit.release.kept import check_kept as check_kept, with_kept as with_kept
+from lastbit.release.levels import LevelsPlan as LevelsPlan, LevelsQuestion as LevelsQuestion
+from lastbit.release.levels_answer import LevelRow as LevelRow, LevelsAnswer as LevelsAnswer
 from lastbit.release.limits import open_questions as open_questions
 from lastbit.release.made_up_rows import (
     in_own_format as in_own_format,
@@ -65,6 +67,7 @@ from lastbit.release.workload import (
 __all__ = [
     "Answer",
     "BoundsSuggestion",
+    "LevelsAnswer",
     "Marginals",
     "MaxRowsSuggestion",
     "RemoteTable",

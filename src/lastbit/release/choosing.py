@@ -23,7 +23,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil
+from math import ceil, floor
 from typing import Any, TypeAlias
 
 from lastbit.errors import InvalidParameter, WrongType
@@ -52,8 +52,22 @@ _HANDED = (
     "Limits and whole intervals rest on the profile that you passed. Nobody checks that it is of "
     "these data."
 )
+_DIGITS, _SHORT = 9, 4
 _MOST_PROFILES = 8
 """How many recorded profiles are tried, the best first, to find what was asked before."""
+
+
+def price_in_shares(amount: Fraction, weights: Sequence[Fraction]) -> list[Fraction]:
+    """Short decimals in these proportions; they add up to the amount, to nine digits of it."""
+    unit = Fraction(1, 10**40)
+    while amount / unit >= 10**_DIGITS:
+        unit *= 10
+    total, coarse = amount // unit, 10 ** (_DIGITS - _SHORT)
+    each = total / coarse / sum(weights, Fraction(0))
+    parts = [max(floor(each * weight), 1) * coarse for weight in weights]
+    largest = max(range(len(parts)), key=lambda i: (weights[i], i))
+    parts[largest] += total - sum(parts)  # which is negative where small ones were raised
+    return [part * unit for part in parts]
 
 
 def split_price(price: Fraction, number: int = 1, least: int | None = None) -> list[Fraction]:

@@ -14,6 +14,13 @@ from lastbit.ledger import Ledger
 from lastbit.release.answer import Answer
 from lastbit.release.choosing import buy_profile, prepare_plan, prepare_release
 from lastbit.release.kept import check_kept, with_kept, with_notes
+from lastbit.release.levels import (
+    TOTAL,
+    Invariants,
+    LevelsQuestion,
+    Parents,
+    levels_question,
+)
 from lastbit.release.marginals import MarginalsQuestion
 from lastbit.release.profile import (
     Profile,
@@ -87,6 +94,38 @@ class Table(Question):
             asked.card, asked.keys, where=all_of(asked.rows.where), joins=asked.rows.joins
         )
         return MarginalsQuestion(query=query, card=asked.card, up_to=up_to, pairs=pairs)
+
+    def levels(
+        self,
+        *levels: str,
+        public: str | None = None,
+        parents: Parents | None = None,
+        on: Names | None = None,
+        total: str = TOTAL,
+        invariants: Invariants | None = None,
+    ) -> LevelsQuestion:
+        """Counts of the whole and of each level below it, from the top, that add up.
+
+        A level is a column. `public` is a public table of the card that says which region each
+        district is in; it has one row for each district, and `on` what it calls it: {"district":
+        "code"}. Or `parents` says it: {"district": {"mitte": "berlin"}}. Levels that are in
+        neither have declared keys, and divide each number of the level above. lastbit leaves out
+        rows without a key, on every level. `invariants` are numbers that the steward gives as
+        exact, outside of the promise: {"region": {"berlin": 3_700_000}}.
+        """
+        self._check_open("levels")
+        if self.keys or self.asked or self.rows.per_unit is not None:
+            problem, remedy = "comes after group_by, per_unit or agg", "ask for levels alone"
+            raise QueryRefused("levels", problem=problem, remedy=remedy)
+        return levels_question(
+            self,
+            levels,
+            public=public,
+            parents=parents,
+            on=on,
+            total=total,
+            invariants=invariants,
+        )
 
     def profile(
         self,

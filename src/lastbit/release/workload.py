@@ -37,7 +37,7 @@ from lastbit.errors import InvalidParameter, WrongType
 from lastbit.exact import Number, positive
 from lastbit.ledger import Connections, Ledger
 from lastbit.release.answer import Answer
-from lastbit.release.choosing import Place, prepare_plan
+from lastbit.release.choosing import Place, prepare_plan, price_in_shares
 from lastbit.release.kept import with_notes
 from lastbit.release.limits import open_questions
 from lastbit.release.paying import paid_for_all
@@ -47,7 +47,7 @@ from lastbit.tables import Cost, DataCard, Plan, Query, planned
 
 TOGETHER = "Answered together with others: saved, it is their whole answer with its certificate."
 AGREEING = "Totals and their parts were made to agree after the noise, each by how exact it is."
-_GROUPS, _DIGITS, _SHORT = 10, 9, 4
+_GROUPS = 10
 _WIDER = (("low", min), ("high", max), ("whole_low", min), ("whole_high", max))
 
 
@@ -141,7 +141,7 @@ class Workload:
         for name, price in asked.items():
             paying = [i for i, own in enumerate(with_delta) if own or name != "delta"]
             weights = [Fraction(1) if name == "delta" else errors[i] for i in paying]
-            for i, share in zip(paying, _split(price, weights), strict=True):
+            for i, share in zip(paying, price_in_shares(price, weights), strict=True):
                 prices[i][name] = share
         every = zip(groups, prices, strict=True)
         plans = tuple(planned(query, card, **price) for (query, card, _), price in every)
@@ -264,19 +264,6 @@ def _joined(queries: Sequence[Query]) -> Query:
         taken.add(name.lower())
         named.append(replace(part, name=name))
     return replace(queries[0], aggregates=tuple(named), having=None, order=(), limit=None)
-
-
-def _split(amount: Fraction, weights: Sequence[Fraction]) -> list[Fraction]:
-    """Short decimals in these proportions; they add up to the amount, to nine digits of it."""
-    unit = Fraction(1, 10**40)
-    while amount / unit >= 10**_DIGITS:
-        unit *= 10
-    total, coarse = amount // unit, 10 ** (_DIGITS - _SHORT)
-    each = total / coarse / sum(weights, Fraction(0))
-    parts = [max(floor(each * weight), 1) * coarse for weight in weights]
-    largest = max(range(len(parts)), key=lambda i: (weights[i], i))
-    parts[largest] += total - sum(parts)  # which is negative where small ones were raised
-    return [part * unit for part in parts]
 
 
 # ---------------------------------------------------------------- totals and their parts

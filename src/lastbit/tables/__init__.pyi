@@ -1,5 +1,6 @@
 from lastbit.tables.backends.columns import (
     columns_of as columns_of,
+    public_rows as public_rows,
     public_values as public_values,
     table_look as table_look,
     unit_look as unit_look,

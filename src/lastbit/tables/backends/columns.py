@@ -63,24 +63,38 @@ def public_values(
     Theorem  they are a function of a public table, which is another file than the protected one
              (`check_apart`): a query that names them as its keys has not looked at the data
     """
-    kinds = card.public[table].columns
-    named = next(pair for pair in kinds.items() if pair[0].lower() == column.lower())
-    values: tuple[Value, ...]
     try:
-        with session_on(card.source) as session:
-            found = _module_of(card.source).public_values
-            values = found(session, card, table, named, most + 1)
+        rows = public_rows(card, table, [column], most=most + 2)
     except LastbitError:
         return None
-    return values if _nameable(values, most=most) else None
+    values = tuple(row[0] for row in rows if row[0] is not None)
+    return values if 0 < len(values) <= most else None
 
 
-def _nameable(values: Sequence[object], *, most: int) -> bool:
-    r"""Whether there are some, no more than that, and a question can name each of them.
+def public_rows(
+    card: DataCard, table: str, columns: Sequence[str], *, most: int
+) -> list[tuple[Value, ...]]:
+    """The first different rows of these columns of a public table, in order; None is missing.
 
-    >>> _nameable(("north", "south"), most=2), _nameable(("a\0b",), most=2), _nameable((), most=2)
-    (True, False, False)
+    Each has last how often it is there.
+    """
+    kinds = {name.lower(): (name, kind) for name, kind in card.public[table].columns.items()}
+    named = dict(kinds[column.lower()] for column in columns)
+    with session_on(card.source) as session:
+        found = _module_of(card.source).public_rows
+        rows: list[tuple[Value, ...]] = found(session, card, table, named, most)
+    if not _nameable([value for row in rows for value in row]):
+        problem = "has a text that no question can name: it is long, or has a NUL in it"
+        raise InvalidParameter(f"public table {table[:60]}", problem=problem, remedy="shorten it")
+    return rows
+
+
+def _nameable(values: Sequence[object]) -> bool:
+    r"""Whether a question can name each of them.
+
+    >>> _nameable(("north", "south")), _nameable(("a\0b",)), _nameable(())
+    (True, False, True)
     """
     texts = [value for value in values if isinstance(value, str)]
     long = any(len(text.encode(errors="surrogatepass")) > LONGEST_CONSTANT for text in texts)
-    return 0 < len(values) <= most and not long and not any("\0" in text for text in texts)
+    return not long and not any("\0" in text for text in texts)

@@ -35,20 +35,23 @@ def columns_of(session: EngineSession, source: Source) -> dict[str, ColumnType]:
     return session.guarded(run)
 
 
-def public_values(
-    session: EngineSession, card: DataCard, table: str, column: tuple[str, ColumnType], most: int
-) -> tuple[Value, ...]:
-    """The first different values of a public table's column, in order."""
-    name, kind = column
+def public_rows(
+    session: EngineSession, card: DataCard, table: str, columns: dict[str, ColumnType], most: int
+) -> list[tuple[Value, ...]]:
+    """The first different rows of these columns, in order; each ends with how often it is there."""
 
-    def run(connection: Any) -> tuple[Value, ...]:
+    def run(connection: Any) -> list[tuple[Value, ...]]:
         with ExitStack() as held:
             there, place = opened_all(card, [table], held)[1][1], relation(table)
-            shown(connection, there, place, {name: kind})
-            read = DUCKDB.read(identifier(name), kind, "other")
-            cast = f"SELECT {read} AS c1 FROM {identifier(place)}"
-            values = f"SELECT DISTINCT {DUCKDB.checked('c1', kind)} AS c1 FROM ({cast})"
-            sql = f"SELECT c1 FROM ({values}) WHERE c1 IS NOT NULL ORDER BY c1 LIMIT {most}"
-            return tuple(row[0] for row in connection.execute(sql).fetchall())
+            shown(connection, there, place, columns)
+            pairs = list(enumerate(columns.items(), start=1))
+            read = [f"{DUCKDB.read(identifier(n), k, 'other')} AS c{i}" for i, (n, k) in pairs]
+            cast = f"SELECT {', '.join(read)} FROM {identifier(place)}"
+            made = [f"{DUCKDB.checked(f'c{i}', kind)} AS c{i}" for i, (_, kind) in pairs]
+            names = ", ".join(f"c{i}" for i, _ in pairs)
+            rows = f"SELECT {', '.join(made)} FROM ({cast})"
+            sql = f"SELECT {names}, count(*) FROM ({rows}) GROUP BY {names} ORDER BY {names}"
+            found: list[tuple[Value, ...]] = connection.execute(sql).fetchmany(most)
+            return found
 
     return session.guarded(run, card.engine_limits)

@@ -22,21 +22,22 @@ def columns_of(session: EngineSession, source: Source) -> dict[str, ColumnType]:
     return session.guarded(source, lambda connection: found(connection, source, {}).types())
 
 
-def public_values(
-    session: EngineSession, card: DataCard, table: str, column: tuple[str, ColumnType], most: int
-) -> tuple[Value, ...]:
-    """The first different values of a public table's column, in order."""
-    name, kind = column
+def public_rows(
+    session: EngineSession, card: DataCard, table: str, columns: dict[str, ColumnType], most: int
+) -> list[tuple[Value, ...]]:
+    """The first different rows of these columns, in order; each ends with how often it is there."""
 
-    def run(connection: Any) -> tuple[Value, ...]:
+    def run(connection: Any) -> list[tuple[Value, ...]]:
         there = tables(connection, card, [table])[table]
-        own, family = there.columns[name.lower()]
-        read = POSTGRES.read(POSTGRES.identifier(own), kind, family)
-        cast = POSTGRES.nested(f"SELECT {read} AS c1 FROM {there.place}")
-        values = POSTGRES.nested(
-            f"SELECT DISTINCT {POSTGRES.checked('c1', kind)} AS c1 FROM {cast}"
-        )
-        sql = f"SELECT c1 FROM {values} WHERE c1 IS NOT NULL ORDER BY c1 LIMIT {most}"
-        return tuple(row[0] for row in connection.execute(sql, prepare=False))
+        read, made = [], []
+        for i, (name, kind) in enumerate(columns.items(), start=1):
+            own, family = there.columns[name.lower()]
+            read.append(f"{POSTGRES.read(POSTGRES.identifier(own), kind, family)} AS c{i}")
+            made.append(f"{POSTGRES.checked(f'c{i}', kind)} AS c{i}")
+        names = ", ".join(f"c{i}" for i in range(1, len(columns) + 1))
+        cast = POSTGRES.nested(f"SELECT {', '.join(read)} FROM {there.place}")
+        rows = POSTGRES.nested(f"SELECT {', '.join(made)} FROM {cast}")
+        sql = f"SELECT {names}, count(*) FROM {rows} GROUP BY {names} ORDER BY {names} LIMIT {most}"
+        return [tuple(row) for row in connection.execute(sql, prepare=False)]
 
     return session.guarded(card.source, run)

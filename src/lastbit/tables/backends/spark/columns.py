@@ -41,19 +41,21 @@ def columns_found(there: Opened) -> dict[str, ColumnType]:
     return found
 
 
-def public_values(
-    session: EngineSession, card: DataCard, table: str, column: tuple[str, ColumnType], most: int
-) -> tuple[Value, ...]:
-    """The first different values of a public table's column, in order."""
-    name, kind = column
+def public_rows(
+    session: EngineSession, card: DataCard, table: str, columns: dict[str, ColumnType], most: int
+) -> list[tuple[Value, ...]]:
+    """The first different rows of these columns, in order; each ends with how often it is there."""
 
-    def run(own: Any) -> tuple[Value, ...]:
+    def run(own: Any) -> list[tuple[Value, ...]]:
         there = opened_all(own, card, [table])[1][1]
-        stored, family = there.columns[name.lower()]
-        read = chosen(there, {name: kind}).selectExpr(
-            f"{SPARK.read(SPARK.identifier(stored), kind, family)} AS c1"
-        )
-        values = read.selectExpr(f"{SPARK.checked('c1', kind)} AS c1").where("c1 IS NOT NULL")
-        return tuple(row[0] for row in values.distinct().orderBy("c1").limit(most).collect())
+        read, made = [], []
+        for i, (name, kind) in enumerate(columns.items(), start=1):
+            stored, family = there.columns[name.lower()]
+            read.append(f"{SPARK.read(SPARK.identifier(stored), kind, family)} AS c{i}")
+            made.append(f"{SPARK.checked(f'c{i}', kind)} AS c{i}")
+        rows = chosen(there, dict(columns)).selectExpr(*read).selectExpr(*made)
+        names = [f"c{i}" for i in range(1, len(columns) + 1)]
+        groups = rows.groupBy(*names).count().orderBy(*names)
+        return [tuple(row) for row in groups.limit(most).collect()]
 
     return session.guarded(run)
