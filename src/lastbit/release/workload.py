@@ -95,7 +95,9 @@ class Workload:
             part: dict[str, Any] = dict.fromkeys(("epsilon", "delta", "rho", "weights"))
             for name, whole in price.items():
                 if whole is not None and name in part:
-                    part[name] = _split(positive(whole, name), [Fraction(1)] * number)[place]
+                    part[name] = price_in_shares(positive(whole, name), [Fraction(1)] * number)[
+                        place
+                    ]
             ready.append(prepare_plan(one, part, ledger=ledger))
         if any(one.buys for one in ready):
             problem = "are left out, and no profile of the table is on record"
