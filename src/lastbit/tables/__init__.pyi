@@ -187,6 +187,7 @@ from lastbit.tables.query.expression import (
     ColumnType as ColumnType,
     Constant as Constant,
     Expression as Expression,
+    StoredType as StoredType,
     Value as Value,
     check_parts as check_parts,
     from_json as from_json,
@@ -217,6 +218,7 @@ from lastbit.tables.query.types import (
     DATE_VALUES as DATE_VALUES,
 )
 from lastbit.tables.query.units import (
+    ListJoin as ListJoin,
     PerUnit as PerUnit,
     UnitColumn as UnitColumn,
     UnitFunction as UnitFunction,

@@ -22,13 +22,13 @@ from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.rows import private_relation, relation
 from lastbit.tables.compile.statement import Statement, statement
 from lastbit.tables.measures import Measure
-from lastbit.tables.query.expression import ColumnType
+from lastbit.tables.query.expression import StoredType
 from lastbit.tables.query.scan import Marginal, Scan
 
 _MOST_STATES = 64
 
 Opened = TypeVar("Opened")
-Tables: TypeAlias = list[tuple[str | None, Opened, dict[str, ColumnType]]]
+Tables: TypeAlias = list[tuple[str | None, Opened, dict[str, StoredType]]]
 Spelled: TypeAlias = Callable[..., Statement]
 """The statement, by what the engine says of itself and of its sources (`compile/statement.py`)."""
 
@@ -160,7 +160,7 @@ def check_owners(
 
 def names_in_statement(
     card: DataCard, tables: Tables[Opened]
-) -> list[tuple[str, Opened, dict[str, ColumnType]]]:
+) -> list[tuple[str, Opened, dict[str, StoredType]]]:
     """The same tables, each by the name under which the statement asks for it."""
     return [
         (private_relation(name or "") if name in card.protected else relation(name), there, columns)

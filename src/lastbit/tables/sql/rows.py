@@ -20,7 +20,7 @@ from lastbit.tables.query.derived import columns_in
 from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression
 from lastbit.tables.query.rules import call, check_unit_join
 from lastbit.tables.query.sub_query import derived_card
-from lastbit.tables.query.types import card_types, type_of, typed
+from lastbit.tables.query.types import card_types, of_lists, type_of, typed
 from lastbit.tables.query.units import Join, PerUnit, PublicJoin, UnitJoin
 from lastbit.tables.sql.aggregates import is_aggregate
 from lastbit.tables.sql.expressions import KNOWN_FUNCTIONS, quoted, translated
@@ -39,6 +39,15 @@ class OtherRows:
     called: str | None
     columns: Mapping[str, Expression]
     where: tuple[Expression, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """The elements of a list of which rows were made: what they are called here."""
+
+    columns: Mapping[str, Expression]
+    by_name: bool = True
+    """Whether a name can mean them without their table's; SELECT's own are seen by nobody else."""
 
 
 def other_rows(table: OtherTable) -> OtherRows:
@@ -60,7 +69,7 @@ class SelectedRows:
     base: DataCard
     called: str | None
     columns: Mapping[str, Expression]
-    public: Mapping[str, OtherRows]
+    public: Mapping[str, OtherRows | Elements]
     merged: frozenset[Expression] = frozenset()
     where: tuple[Expression, ...] = ()
     joins: tuple[Join, ...] = ()
@@ -148,6 +157,8 @@ class SelectedRows:
 
     def _public(self) -> Iterator[tuple[str, Expression]]:
         for other in self.public.values():
+            if isinstance(other, Elements) and not other.by_name:
+                continue
             for column, expression in other.columns.items():
                 if expression not in self.merged:
                     yield column, self.of_one_unit(expression)
@@ -167,6 +178,9 @@ class SelectedRows:
     def _unknown(self, name: str, *others: str, many: bool) -> Exception:
         if many:
             return refused(name, "is in two tables", "write table.column")
+        lists = [one.name for one in self.base.columns.values() if one.is_list]
+        if self.per_unit is None and name.lower() in (one.lower() for one in lists):
+            raise of_lists(name)
         known = [*self.columns, *(column for column, _ in self._public())]
         lowered = {column.lower(): column for column in known}
         near = get_close_matches(name.lower(), lowered, n=1)

@@ -2,7 +2,32 @@
 
 from __future__ import annotations
 
-from lastbit.tables.query.expression import ColumnType
+import re
+from typing import cast
+
+from lastbit.tables.query.expression import ColumnType, StoredType
+
+_LIST = re.compile(r"(.*)\[[0-9]*\]", re.DOTALL)
+
+
+def element_named(kind: str) -> str | None:
+    """DuckDB's type of the elements of a list, or of an array; None of anything else.
+
+    >>> element_named("VARCHAR[]"), element_named("DOUBLE[3]"), element_named("DATE")
+    ('VARCHAR', 'DOUBLE', None)
+    """
+    found = _LIST.fullmatch(kind)
+    return found[1] if found else None
+
+
+def stored_type_named(kind: str) -> StoredType:
+    """The type of a card that is nearest to one of DuckDB, which may be of lists of plain values.
+
+    >>> stored_type_named("VARCHAR[]"), stored_type_named("INTEGER")
+    ('text[]', 'integer')
+    """
+    element = element_named(kind)
+    return type_named(kind) if element is None else cast(StoredType, f"{type_named(element)}[]")
 
 
 def type_named(kind: str) -> ColumnType:

@@ -104,7 +104,7 @@ def actual_tables(
     connection: Any, query: Scan, card: DataCard, *, empty: bool = False
 ) -> dict[str, Shown]:
     """The tables of a question as the statement names them; `empty`: private ones without rows."""
-    joined = dict.fromkeys(join.table for join in query.all_joins)
+    joined = query.joined_tables
     asked = {None, *joined, *(one.name for one in card.through)}
     found_tables = tables(connection, card, joined)
     actual = {

@@ -185,7 +185,7 @@ Asked = list[tuple[str, Opened, dict[str, ColumnType]]]
 
 def asked_tables(session: Any, query: Scan, card: DataCard) -> Asked:
     """The table, then the joined ones: their names in the statement, frames and columns."""
-    joined = dict.fromkeys(join.table for join in query.all_joins)
+    joined = query.joined_tables
     return names_in_statement(card, opened_all(session, card, joined))
 
 
