@@ -146,7 +146,7 @@ def _types(source: Source, *, declared: Collection[str] | None) -> dict[str, Sto
 def _plain_types(source: Source, *, declared: Collection[str] | None) -> dict[str, ColumnType]:
     """The same of a table that is joined, without its lists: only the table's own are asked of."""
     found = _types(source, declared=declared)
-    return {name: kind for name, kind in found.items() if kind in TYPES}  # type: ignore[misc]
+    return {name: kind for name, kind in found.items() if kind in TYPES}
 
 
 def _declarations(columns: Columns | None) -> dict[str, Column | ColumnType]:
@@ -310,7 +310,7 @@ def _list_of_keys(column: str, values: Any) -> tuple[Any, ...]:
     return tuple(values)
 
 
-def _type_of_keys(values: tuple[Any, ...], source: Source, stated: ColumnType) -> ColumnType | None:
+def _type_of_keys(values: tuple[Any, ...], source: Source, stated: StoredType) -> ColumnType | None:
     """The type that declared keys say, where the source has none, or pandas has made floats of it.
 
     That is what pandas does with whole numbers, some of which are missing.

@@ -22,7 +22,7 @@ from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.rows import private_relation, relation
 from lastbit.tables.compile.statement import Statement, statement
 from lastbit.tables.measures import Measure
-from lastbit.tables.query.expression import StoredType
+from lastbit.tables.query.expression import ColumnType, StoredType
 from lastbit.tables.query.scan import Marginal, Scan
 
 _MOST_STATES = 64
@@ -128,6 +128,16 @@ def tables_of(
     for protected in (found[0][1], *way, *private.values()):
         check_apart(protected, public)
     return found
+
+
+def plain_types(columns: Mapping[str, StoredType]) -> dict[str, ColumnType]:
+    """The same, on an engine that reads no lists; the card has refused them by then."""
+    lists = [name for name, kind in columns.items() if kind.endswith("[]")]
+    if lists:
+        problem = "is a list, which is read on DuckDB alone"
+        remedy = "write the table as Parquet, or leave the column out"
+        raise InvalidParameter(f"column {lists[0][:60]}", problem=problem, remedy=remedy)
+    return cast(dict[str, ColumnType], dict(columns))
 
 
 def check_owners(

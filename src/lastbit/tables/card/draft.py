@@ -190,7 +190,7 @@ def drafted(
 
 def _proposed_section(column: ColumnProposal, *, accepted: bool) -> str:
     """One column as a look proposes it; behind # if it had better be left out."""
-    lines = [f"[{toml_key('columns', column.name)}]", f"type = {toml_string(column.type)}"]
+    lines = [f"[{toml_key('columns', column.name)}]", f"type = {toml_string(column.stored_type)}"]
     lines[1] += f"  # {column.remark}" if column.remark else ""
     for field_name, written in (("bounds", _bounds(column)), ("keys", _keys(column))):
         if written:
