@@ -30,7 +30,8 @@ from tests.tables.test_units import DRUGS, LABS
 CODES = Column(name="codes", type="text[]", keys=("a", "b"))
 DOSES = Column(name="doses", type="number[]", bounds=(0, 10), nullable=False)
 LISTS = {**{one.name: one for one in COLUMNS}, "codes": CODES, "doses": DOSES}
-CARD = card_with(columns=LISTS, private={"labs": LABS, "drugs": replace(DRUGS, max_rows=1)})
+ONCE = replace(DRUGS, name="once", max_rows=1)
+CARD = card_with(columns=LISTS, private={"labs": LABS, "drugs": DRUGS, "once": ONCE})
 BY_CODE = (
     "SELECT u.code, COUNT(*) AS n FROM visits, UNNEST(visits.codes) AS u(code) GROUP BY u.code"
 )
@@ -96,7 +97,7 @@ def test_with_conditions_joins_and_sub_queries() -> None:
     inner = parsed(per_unit, CARD).per_unit
     assert inner is not None
     assert inner.joins == (ListJoin(column=ColumnName("codes")),)
-    one = "SELECT COUNT(*) AS n FROM visits JOIN drugs ON pid = drugs.patient, UNNEST(codes)"
+    one = "SELECT COUNT(*) AS n FROM visits JOIN once ON pid = once.patient, UNNEST(codes)"
     assert planned(parsed(one, CARD), CARD, epsilon=1).card.unrolled == "codes"
 
 
