@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import cast
 
+from lastbit.tables.backends.duckdb.sources import element_named
 from lastbit.tables.query.expression import ColumnType, StoredType
-
-_LIST = re.compile(r"(.*)\[[0-9]*\]", re.DOTALL)
-
-
-def element_named(kind: str) -> str | None:
-    """DuckDB's type of the elements of a list, or of an array; None of anything else.
-
-    >>> element_named("VARCHAR[]"), element_named("DOUBLE[3]"), element_named("DATE")
-    ('VARCHAR', 'DOUBLE', None)
-    """
-    found = _LIST.fullmatch(kind)
-    return found[1] if found else None
 
 
 def stored_type_named(kind: str) -> StoredType:

@@ -23,10 +23,10 @@ from uuid import UUID
 import numpy as np
 
 from lastbit.errors import InvalidParameter
-from lastbit.tables.backends.duckdb.card_types import element_named, stored_type_named
+from lastbit.tables.backends.duckdb.card_types import stored_type_named
 from lastbit.tables.backends.duckdb.files import Opened
 from lastbit.tables.backends.duckdb.snapshot import Snapshot
-from lastbit.tables.backends.duckdb.sources import described, readable
+from lastbit.tables.backends.duckdb.sources import described, element_named, readable
 from lastbit.tables.compile.steps import identifier
 
 _TEXTUAL = (str, int, float, bool, Decimal, date, time, timedelta, UUID, np.generic)

@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 import duckdb
 
 from lastbit.errors import EngineFailed
-from lastbit.tables.backends.duckdb.card_types import element_named, type_named
+from lastbit.tables.backends.duckdb.card_types import type_named
 from lastbit.tables.backends.duckdb.engine import EngineSession
 from lastbit.tables.backends.duckdb.files import opened
-from lastbit.tables.backends.duckdb.sources import shown, textual
+from lastbit.tables.backends.duckdb.sources import element_named, shown, textual
 from lastbit.tables.card.proposal import (
     MISSING_WORDS,
     MOST_COUNTED,

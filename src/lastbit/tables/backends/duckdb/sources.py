@@ -32,7 +32,6 @@ from typing import IO, Any, TypeVar, cast
 from lastbit.errors import EngineFailed, InvalidParameter
 from lastbit.tables.backends import csv_records
 from lastbit.tables.backends.csv_records import FIELD_END, SET_ASIDE, Header, header_of
-from lastbit.tables.backends.duckdb.card_types import element_named
 from lastbit.tables.backends.duckdb.files import CHANGED, Opened, Partition, part, without_values
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.steps import identifier, string
@@ -140,6 +139,15 @@ def _tried(column: str, kind: str, type_: ColumnType) -> str:
 def textual(kind: str) -> bool:
     """Whether values of this type of DuckDB are text."""
     return kind in ("VARCHAR", "JSON") or kind.startswith("ENUM(")
+
+
+def element_named(kind: str) -> str | None:
+    """DuckDB's type of the elements of a list, or of an array; None of anything else.
+
+    >>> element_named("VARCHAR[]"), element_named("DOUBLE[3]"), element_named("DATE")
+    ('VARCHAR', 'DOUBLE', None)
+    """
+    return kind.rpartition("[")[0] if kind.endswith("]") else None
 
 
 def readable(kind: str) -> bool:
