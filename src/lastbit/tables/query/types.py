@@ -560,6 +560,11 @@ def may_be_missing(expression: Expression, never: frozenset[str] = frozenset()) 
             return table is not None or name not in never
         case Call("is_missing"):
             return False
+        case Call("ln" | "sqrt" | "power"):  # outside of the domain
+            return True
+        case Call("/" | "%", (first, second)):
+            zero = not isinstance(second, Constant) or not second.value
+            return zero or may_be_missing(first, never)
         case Call("coalesce" | "least" | "greatest", arguments):
             return all(may_be_missing(part, never) for part in arguments)
         case Call("case"):

@@ -23,7 +23,7 @@ from lastbit.tables.query.sub_query import derived_card
 from lastbit.tables.query.types import card_types, of_lists, type_of, typed
 from lastbit.tables.query.units import Join, PerUnit, PublicJoin, UnitJoin
 from lastbit.tables.sql.aggregates import is_aggregate
-from lastbit.tables.sql.expressions import KNOWN_FUNCTIONS, quoted, translated
+from lastbit.tables.sql.expressions import KNOWN_FUNCTIONS, is_with_point, quoted, translated
 from lastbit.tables.sql.parse import EQUAL_COLUMNS, kind_of, name_of, names, taken
 from lastbit.tables.sql.per_unit import UnitColumns
 from lastbit.tables.sql.words import written
@@ -76,6 +76,8 @@ class SelectedRows:
     per_unit: PerUnit | None = None
     linked: Mapping[str, str] = field(default_factory=dict)
     """What tables on the way to the unit are called here, and their names on the card."""
+    with_point: frozenset[str] = frozenset()
+    """Columns, in small letters, that are made of numbers written as 2.0: to DuckDB not whole."""
 
     @property
     def card(self) -> DataCard:
@@ -99,8 +101,17 @@ class SelectedRows:
             raise refused("SELECT *", "would show rows", "ask for COUNT(*), AVG(column) ...")
         found = list(self.meant(what, table))
         if len(found) == 1:
+            if name_of(what).lower() in self.with_point:
+                self._check_divided(node, found[0])
             return found[0]
         raise self._unknown(name_of(what), *self._missing(node), many=bool(found))
+
+    def _check_divided(self, node: Any, found: Expression) -> None:
+        """That nothing is divided by // which is whole here, and to DuckDB has a fraction."""
+        divided = node.find_ancestor(exp.IntDiv) is not None
+        if divided and type_of(found, card_types(self.card)) == "integer":
+            problem = "is of a number that a sub-query writes with a point: DuckDB keeps the rest"
+            raise refused("//", problem, "divide by /, or write FLOOR(x / 7)")
 
     def _logarithm(self, node: Any) -> Expression:
         """LOG(x), which is to base 10, LOG2(x) or LOG(base, x): a quotient, to twelve places.
@@ -114,6 +125,8 @@ class SelectedRows:
     def _missing(self, node: Any) -> Iterator[str]:
         """The names in the same SELECT that mean nothing here, as columns or as its own aliases."""
         select = node.find_ancestor(exp.Select)
+        if select is None:  # a part that was taken out, as of a list of levels
+            return
         given = {item.alias.lower() for item in select.expressions if kind_of(item) == "Alias"}
         for other in select.find_all(exp.Column):
             what, table = other.this, other.args.get("table")
@@ -147,6 +160,8 @@ class SelectedRows:
             if names(table, called):
                 step = next(one for one in self.base.through if one.name == name)
                 own = {known.lower(): there for known, there in step.columns.items()}
+                equal = {named: name for name, named in step.on if named not in own.values()}
+                own |= {name.lower(): named for named, name in equal.items()}
                 for column, e in self.columns.items():
                     if e == ColumnName(column) and names(what, own.get(column.lower(), "")):
                         yield e
@@ -389,7 +404,8 @@ def row_by_row(select: Any, rows: SelectedRows) -> SelectedRows:
     """A sub-query that works row by row: its columns written out."""
     (items,) = taken(select, "expressions", ignored=("from_", "joins", "where", "with_"))
     columns = columns_of(items, rows)
-    return replace(rows, called=None, columns=columns, public={}, merged=frozenset(), linked={})
+    made = replace(rows, called=None, columns=columns, public={}, merged=frozenset(), linked={})
+    return replace(made, with_point=_with_point(items, rows))
 
 
 def columns_of(items: list[Any], rows: SelectedRows) -> dict[str, Expression]:
@@ -426,7 +442,21 @@ def grouped_by_unit(select: Any, rows: SelectedRows) -> SelectedRows:
     for name, value in named:
         add_column(columns, name, made.selected(name, value))
     where = () if having is None else (made.condition(taken(having, "this")[0]),)
-    return rows_per_unit(rows, made.per_unit, columns, where)
+    found = rows_per_unit(rows, made.per_unit, columns, where)
+    return replace(found, with_point=_with_point(items, rows))
+
+
+def _with_point(items: list[Any], rows: SelectedRows) -> frozenset[str]:
+    """The columns that a SELECT makes of numbers with a point, or of such columns."""
+    found: set[str] = set()
+    for item in items:
+        name, value = item_of(item)
+        named = [one.name.lower() for one in value.find_all(exp.Column)]
+        if kind_of(item) == "Star":
+            found |= rows.with_point
+        elif name is not None and (is_with_point(value) or not rows.with_point.isdisjoint(named)):
+            found.add(name.lower())
+    return frozenset(found)
 
 
 def rows_per_unit(
