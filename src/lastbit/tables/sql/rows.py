@@ -22,7 +22,7 @@ from lastbit.tables.query.rules import call, check_unit_join
 from lastbit.tables.query.sub_query import derived_card
 from lastbit.tables.query.types import card_types, of_lists, type_of, typed
 from lastbit.tables.query.units import Join, PerUnit, PublicJoin, UnitJoin
-from lastbit.tables.sql.aggregates import is_aggregate
+from lastbit.tables.sql.aggregates import condition, is_aggregate
 from lastbit.tables.sql.expressions import KNOWN_FUNCTIONS, is_with_point, quoted, translated
 from lastbit.tables.sql.parse import EQUAL_COLUMNS, kind_of, name_of, names, taken
 from lastbit.tables.sql.per_unit import UnitColumns
@@ -262,10 +262,16 @@ def joined(rows: SelectedRows, join: Any, other: OtherRows) -> SelectedRows:
 
 
 def joined_on(rows: SelectedRows, tests: list[Any], other: OtherRows) -> SelectedRows:
-    """The rows joined where all these equalities hold."""
+    """The rows joined where all this holds: equalities of columns, and what else is said."""
     inner = replace(rows, public={**rows.public, other.called or "": other})
-    pairs = [pair for test in tests for pair in _pairs(inner, other.table, test)]
-    return _with_join(rows, other, pairs, [])
+    parts = [part for test in tests for part in _conditions(translated(test, inner.resolve))]
+    pairs = {part: pair for part in parts if (pair := _pair(rows, other.table, part)) is not None}
+    if not pairs:
+        raise refused("JOIN ... ON", "is not an equality of columns", EQUAL_COLUMNS)
+    found = _with_join(rows, other, list(pairs.values()), [])
+    only = (found.of_one_unit(part) for part in parts if part not in pairs)
+    tests = tuple(condition(part, found.card, "JOIN ... ON") for part in only)
+    return replace(found, where=(*found.where, *tests))
 
 
 def equal_columns(join: Any) -> tuple[Any, Any]:
@@ -365,23 +371,30 @@ def _check_once(rows: SelectedRows, other: OtherRows) -> None:
         raise refused(f"JOIN {other.table.name}", "is joined twice", "join it once")
 
 
-def _pairs(rows: SelectedRows, table: OtherTable, on: Any) -> list[tuple[Expression, ColumnName]]:
-    test = translated(on, rows.resolve)
-    both = isinstance(test, Call) and test.function == "and"
-    found = []
-    for part in test.arguments if both else (test,):  # type: ignore[union-attr]
-        match part:
-            case Call("=", (own, ColumnName(_, name) as other)) if name == table.name:
-                pass
-            case Call("=", (ColumnName(_, name) as other, own)) if name == table.name:
-                pass
-            case _:
-                raise refused("JOIN ... ON", "is not an equality of columns", EQUAL_COLUMNS)
-        sides = {column.table for column in columns_in(own)}
-        if not sides or table.name in sides:
-            raise refused("JOIN ... ON", "is not an equality of columns", EQUAL_COLUMNS)
-        found.append((typed(own, card_types(rows.card)), other))
-    return found
+def _conditions(test: Expression) -> Iterator[Expression]:
+    """The conditions of which AND makes one."""
+    if isinstance(test, Call) and test.function == "and":
+        for part in test.arguments:
+            yield from _conditions(part)
+    else:
+        yield test
+
+
+def _pair(
+    rows: SelectedRows, table: OtherTable, part: Expression
+) -> tuple[Expression, ColumnName] | None:
+    """Both sides of an equality of a column of this table with something of these rows."""
+    match part:
+        case Call("=", (own, ColumnName(_, name) as other)) if name == table.name:
+            pass
+        case Call("=", (ColumnName(_, name) as other, own)) if name == table.name:
+            pass
+        case _:
+            return None
+    sides = {column.table for column in columns_in(own)}
+    if not sides or table.name in sides:
+        return None
+    return typed(own, card_types(rows.card)), other
 
 
 def item_of(item: Any) -> tuple[str | None, Any]:

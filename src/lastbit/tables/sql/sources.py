@@ -233,8 +233,9 @@ class Sources:
             assert isinstance(rows, SelectedRows)
             return joined(rows, join, first), joins[1:]
         after = len(joins) if place is None else place + 1
-        rows, _ = self._pooled(first, joins[:after], [])
-        return rows, joins[after:]
+        rows, left = self._pooled(first, joins[:after], [])
+        only = tuple(_condition(test, rows) for test in left)
+        return replace(rows, where=(*rows.where, *only)), joins[after:]
 
     def _pooled(
         self, first: SelectedRows | OtherRows, joins: Joins, where: list[Any]
@@ -268,9 +269,7 @@ class Sources:
             tests = [test for test in tests if test not in used]
             where = [test for test in where if test not in used]
             waiting = [one for one in waiting if one is not joined_with]
-        if tests:
-            raise refused("JOIN ... ON", "is not an equality of columns", EQUAL_COLUMNS)
-        return rows, where
+        return rows, [*tests, *where]
 
 
 def _check_none(lists: list[Unrolled]) -> None:
