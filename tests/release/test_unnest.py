@@ -151,13 +151,13 @@ def counted(rows: dict[str, list[Any]], **values: Any) -> dict[Any, int]:
 
 
 def test_of_a_long_list_the_first_elements_count() -> None:
-    one = {"patient": [1], "age": [1], "doses": [[]]}
+    one: dict[str, list[Any]] = {"patient": [1], "age": [1], "doses": [[]]}
     long = {**one, "codes": [["a"] * MOST_ELEMENTS + ["b"]]}
     assert counted(long, max_rows=2_000) == {"a": MOST_ELEMENTS, "b": 0, "c": 0, None: 0}
 
 
 def test_a_unit_counts_for_max_rows_elements() -> None:
-    one = {"patient": [1, 2], "age": [1, 1], "doses": [[], []]}
+    one: dict[str, list[Any]] = {"patient": [1, 2], "age": [1, 1], "doses": [[], []]}
     codes = {**one, "codes": [["a", "a", "b", "b", "b", "b", "b", "b"], ["c"]]}
     assert counted(codes, max_rows=4) == {"a": 1, "b": 3, "c": 1, None: 0}
 

@@ -270,8 +270,8 @@ def joined_on(rows: SelectedRows, tests: list[Any], other: OtherRows) -> Selecte
         raise refused("JOIN ... ON", "is not an equality of columns", EQUAL_COLUMNS)
     found = _with_join(rows, other, list(pairs.values()), [])
     only = (found.of_one_unit(part) for part in parts if part not in pairs)
-    tests = tuple(condition(part, found.card, "JOIN ... ON") for part in only)
-    return replace(found, where=(*found.where, *tests))
+    besides = tuple(condition(part, found.card, "JOIN ... ON") for part in only)
+    return replace(found, where=(*found.where, *besides))
 
 
 def equal_columns(join: Any) -> tuple[Any, Any]:
