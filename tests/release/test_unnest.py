@@ -200,3 +200,18 @@ def test_a_rehearsal_has_lists_of_its_own() -> None:
     plan = question.plan(epsilon=10**6)
     answer = made_up_answer(plan, question.card, rows=1_000)
     assert sum(row["n"] for row in answer.to_dicts()) > 100
+
+
+def test_lists_of_rows_that_reach_their_unit_through_others() -> None:
+    items = pyarrow.table(
+        {"order_id": [1, 1, 2, 3, 9], "codes": [["a", "b"], ["a"], ["b"], [], []]}
+    )
+    orders = pyarrow.table({"id": [1, 2, 3, 3], "customer": [7, 7, 8, 9]})
+    way = {"orders": (orders, {"order_id": "id"})}
+    table = visits(items, unit="orders.customer", name="items", through=way, columns=None)
+    text = "SELECT c, COUNT(*) AS n FROM items, UNNEST(codes) AS u(c) GROUP BY c"
+    rows = table.sql(text).release(epsilon=10**6).to_dicts()
+    assert {row["c"]: row["n"] for row in rows} == {"a": 2, "b": 2, "c": 0, None: 0}
+    joined = "items i JOIN orders o ON i.order_id = o.id, UNNEST(i.codes) AS u(c) WHERE o.id < 2"
+    rows = table.sql(f"SELECT c, COUNT(*) AS n FROM {joined} GROUP BY c").release(epsilon=10**6)
+    assert {row["c"]: row["n"] for row in rows.to_dicts()} == {"a": 2, "b": 1, "c": 0, None: 0}
