@@ -23,11 +23,11 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-MOST = 12_285
+MOST = 12_470
 """A larger trusted base fails `make check`: raise this on purpose, and say why. Wanted: 12,000.
 
 Rows that reach their unit through other tables took 260 more: the join, the card's way, the rules.
-That no table is on a card with two units took 13.
+That no table is on a card with two units took 13. Lists, of which UNNEST makes rows, took 185.
 """
 MOST_OF_AN_ENGINE = 1_330
 """Of Spark, 33 are what a frame is made of: caches, RDDs and JDBC hid one table behind two."""

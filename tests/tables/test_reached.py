@@ -131,6 +131,15 @@ SAME = (
 )
 
 
+def test_what_a_table_is_reached_by_has_the_name_that_its_own_column_has(table):
+    by_own = "SELECT COUNT(*) AS n FROM items i JOIN orders o ON i.order_id = o.id WHERE o.id < 3"
+    by_card = "SELECT COUNT(*) AS n FROM items WHERE order_id < 3"
+    assert table.sql(by_own).query == table.sql(by_card).query
+    assert table.sql("SELECT COUNT(*) AS n FROM items WHERE orders.id < 3").query == (
+        table.sql(by_card).query
+    )
+
+
 @pytest.mark.parametrize("text", SAME[1:])
 def test_a_join_that_is_made_anyway_may_be_written_out(table, text):
     assert table.sql(text).query == table.sql(SAME[0]).query

@@ -153,3 +153,16 @@ REFUSED = {
 def test_refused(text: str) -> None:
     with pytest.raises(QueryRefused, match=REFUSED[text]):
         asked(f"SELECT COUNT(*) {text}")
+
+
+def test_what_on_says_besides_is_a_condition() -> None:
+    where = "SELECT COUNT(*) AS n FROM visits JOIN regions r USING (region) WHERE"
+    on = "SELECT COUNT(*) AS n FROM visits JOIN regions r ON"
+    equal = "visits.region = r.region"
+    for more in ("r.size > 3", "(age = 1 OR r.size = 2)", "r.zone <> 'x' AND age > 3"):
+        wanted = parsed(f"{where} {more}", CARD)
+        assert parsed(f"{on} {equal} AND {more}", CARD) == wanted
+        assert parsed(f"{on} (({more}) AND ({equal}))", CARD) == wanted
+    for text in ("r.size > 3", f"{equal} OR age > 3", "visits.region = visits.region", "age = 1"):
+        with pytest.raises(QueryRefused, match="is not an equality of columns"):
+            parsed(f"{on} {text}", CARD)

@@ -27,6 +27,15 @@ def where(text: str) -> Any:
 
 REFUSED = {
     "SELECT * FROM visits": "rows cannot be shown",
+    "SELECT QUANTILE_CONT(q, [0.1, 0.5]) AS age FROM visits": 'No column "q"',
+    "SELECT AVG(TRUE) AS a FROM visits": "a truth value that every row has",
+    "SELECT SUM(x // 7) AS s FROM (SELECT age * 2.0 AS x FROM visits)": "writes with a point",
+    "SELECT SUM(y // 7) AS s FROM (SELECT x + 1 AS y FROM (SELECT 2e0 * age AS x FROM visits))":
+    "writes with a point",
+    "SELECT SUM(x // 7) AS s FROM (SELECT * FROM (SELECT age * 2.0 AS x FROM visits))":
+    "writes with a point",
+    "SELECT SUM(m // 7) AS s FROM (SELECT pid, MAX(age * 2.0) AS m FROM visits GROUP BY pid)":
+    "writes with a point",
     "FROM visits": "rows cannot be shown",
     "SELECT visits.* FROM visits": "would show rows",
     "SELECT region FROM visits": "row by row",

@@ -23,7 +23,7 @@ from lastbit.tables.query.expression import (
 from lastbit.tables.query.rules import FUNCTIONS, call
 from lastbit.tables.query.scan import Scan
 from lastbit.tables.query.sub_query import derived_card
-from lastbit.tables.query.types import card_types, dated, type_of, typed
+from lastbit.tables.query.types import card_types, dated, may_be_missing, type_of, typed
 from lastbit.tables.query.units import PerUnit, UnitColumn, UnitFunction, UnitKey
 from tests.tables.asked import CARD, COLUMNS, card_with
 from tests.tables.questions import days, numbers, texts, truths
@@ -215,3 +215,20 @@ def test_a_sub_query_without_its_unit_is_refused() -> None:
     rows = CompiledRows(Scan(table="visits", per_unit=counted), CARD, dialect=DUCKDB)
     with pytest.raises(QueryRefused, match="is not a column of the sub-query"):
         rows.value(AGE)
+
+
+@pytest.mark.parametrize(
+    ("expression", "can_be"),
+    [
+        (Call("ln", (ColumnName("age"),)), True),
+        (Call("sqrt", (ColumnName("age"),)), True),
+        (Call("/", (Constant(100), ColumnName("age"))), True),
+        (Call("%", (ColumnName("age"), Constant(0))), True),
+        (Call("%", (ColumnName("age"), Constant(7))), False),
+        (Call("/", (ColumnName("age"), Constant(Fraction(1, 2)))), False),
+        (Call("+", (ColumnName("age"), Constant(1))), False),
+        (Call("coalesce", (Call("ln", (ColumnName("age"),)), Constant(0))), False),
+    ],
+)
+def test_what_has_no_value_of_a_column_that_has_one(expression: Expression, can_be: bool) -> None:
+    assert may_be_missing(expression, frozenset({"age"})) is can_be

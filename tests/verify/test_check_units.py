@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from lastbit.checker.dispatch import problem_of
+from lastbit.checker.numbers import Rejected
+from lastbit.checker.units import Units, check_lists
 from lastbit.release.certifying import certificate_of
 from lastbit.tables.plan.plan import planned
 from lastbit.tables.sql.statement import parsed
-from tests.tables.test_units import CARD
+from tests.tables.test_unnest import CARD
 from tests.verify.test_check_release import resealed
 
 Certificate = dict[str, Any]
@@ -27,6 +29,12 @@ QUESTIONS = {
     "several rows": "SELECT region, AVG(n) AS m FROM (SELECT pid, region, COUNT(*) AS n,"
     " MAX(value) AS v FROM visits JOIN labs ON pid = labs.patient GROUP BY pid, region)"
     " WHERE v > 3 GROUP BY region",
+    "elements": "SELECT code, COUNT(*) AS n, AVG(age) AS m FROM visits, UNNEST(codes) AS u(code)"
+    " GROUP BY code",
+    "elements inside": "SELECT AVG(n) AS m FROM (SELECT pid, COUNT(*) AS n FROM visits,"
+    " UNNEST(codes) AS u(code) GROUP BY pid)",
+    "elements and one row": "SELECT COUNT(*) AS n FROM visits JOIN once ON pid = once.patient,"
+    " UNNEST(codes) AS u(code)",
     "joined afterwards": "SELECT AVG(total) AS m FROM (SELECT pid, SUM(cost) AS total FROM visits"
     " GROUP BY pid) q JOIN labs ON q.pid = labs.patient",
 }
@@ -143,6 +151,53 @@ def no_unit_named(query, plan, claim):
     del plan["private"]["labs"]["unit"], claim["private"]["labs"]["unit"]
 
 
+@forged("elements", "an element says whose it is")
+def elements_that_are_units(query, plan, claim):
+    query["joins"][0]["unnest"]["column"] = "PID"
+
+
+@forged("elements", "a list is not of the table")
+def elements_of_another_table(query, plan, claim):
+    query["joins"][0]["unnest"]["table"] = "labs"
+
+
+@forged("elements", "a join is malformed")
+def elements_beside_a_table(query, plan, claim):
+    query["joins"][0]["table"] = "labs"
+
+
+@forged("elements", "lists are no rows of the table")
+def two_lists(query, plan, claim):
+    query["joins"].append({"unnest": {"column": "doses"}})
+
+
+@forged("elements", "a list is none")
+def elements_of_nothing(query, plan, claim):
+    query["joins"][0]["unnest"] = "codes"
+
+
+@forged("elements", "a name is empty")
+def elements_without_a_name(query, plan, claim):
+    query["joins"][0]["unnest"]["column"] = ""
+
+
+@forged("elements inside", "lists are no rows of the table")
+def elements_of_a_sub_query(query, plan, claim):
+    query["joins"] = query["per_unit"]["joins"]
+    query["per_unit"]["joins"] = []
+
+
+@forged("elements and one row", "too many rows of one")
+def elements_and_two_rows(query, plan, claim):
+    plan["private"]["once"]["max_rows"] = claim["private"]["once"]["max_rows"] = 2
+
+
+@forged("elements", "each row is a unit")
+def elements_of_rows_that_are_units(query, plan, claim):
+    plan["unit"] = claim["unit"] = None
+    plan["max_rows"] = plan["max_groups"] = 1
+
+
 @forged("one row", "each unit has one row")
 def more_rows(query, plan, claim):
     plan["max_rows"] = 2
@@ -244,3 +299,19 @@ def test_forged(name):
     found = problem_of(resealed(certificate))
     assert found is not None
     assert problem in found
+
+
+@pytest.mark.parametrize("named", ["codes", "Pid"])
+def test_elements_say_nothing_of_the_way_to_the_unit(named: str) -> None:
+    step = {"table": "orders", "on": [["CODES", "id"]], "max_rows": 1, "columns": {"pid": "pid"}}
+    units = Units(
+        joins=(),
+        inner_joins=(),
+        lists=(named,),
+        bare=True,
+        columns=None,
+        one_row=False,
+        named=(),
+    )
+    with pytest.raises(Rejected, match="an element says whose it is"):
+        check_lists({"unit": "pid", "through": [step]}, units)

@@ -129,6 +129,7 @@ def question_of(query: Any) -> Question:
     keys = [_key(key, tables) for key in items(query["keys"])]
     aggregates = tuple(_aggregate(part, tables) for part in items(query["aggregates"]))
     require(bool(aggregates), "the query asks for nothing")
+    within = () if inner is None else query["per_unit"]["joins"]
     every = [text.lower() for text in (*dict(keys), *(part.name for part in aggregates))]
     unique = len(set(every)) == len(keys) + len(aggregates)
     require(unique, "two columns of the answer have one name")
@@ -138,8 +139,10 @@ def question_of(query: Any) -> Question:
         values=tuple(values for _, values in keys),
         aggregates=aggregates,
         units=Units(
-            joins=tuple(query["joins"]),
-            inner_joins=() if inner is None else tuple(query["per_unit"]["joins"]),
+            joins=tuple(join for join in query["joins"] if "unnest" not in join),
+            inner_joins=tuple(join for join in within if "unnest" not in join),
+            lists=tuple(j["unnest"]["column"] for j in (*within, *query["joins"]) if "unnest" in j),
+            bare=inner is None or not any("unnest" in join for join in query["joins"]),
             columns=inner,
             one_row=inner is not None and not query["per_unit"]["keys"] and not query["joins"],
             named=tuple(_own_columns(query)),
@@ -178,7 +181,7 @@ def _own_columns(query: Json) -> Iterator[str]:
     """The columns of the table, or of the sub-query in its place, that the query names."""
     parts = [query["where"], *(key["expression"] for key in query["keys"])]
     parts += [part["expression"] for part in query["aggregates"]]
-    waiting = [*parts, *(own for join in query["joins"] for own, _ in join["on"])]
+    waiting = [*parts, *(own for join in query["joins"] for own, _ in join.get("on", ()))]
     while waiting:
         part = waiting.pop()
         if isinstance(part, list):
@@ -191,6 +194,11 @@ def _joined(query: Json) -> frozenset[str]:
     """The names of the tables that are joined; what is joined and filtered by is well formed."""
     names, named = [], [] if query["where"] is None else [query["where"]]
     for join in items(query["joins"]):
+        if isinstance(join, Mapping) and set(join) == {"unnest"}:
+            require(isinstance(join["unnest"], Mapping), "a list is none")
+            require(set(join["unnest"]) == {"column"}, "a list is not of the table")
+            name_in(join["unnest"]["column"])
+            continue
         whole = isinstance(join, Mapping) and set(join) - {"private"} == {"table", "on"}
         require(whole and join.get("private", True) is True, "a join is malformed")
         names.append(name_in(join["table"]))

@@ -1,4 +1,4 @@
-"""Joins on the privacy unit, and sub-queries grouped by it: that a unit's rows stay its own.
+"""Joins on the privacy unit, lists made rows, sub-queries by unit: that a unit's rows stay its own.
 
 Theorem  rows of two private tables that meet only where their units are equal belong to one unit,
          and so do rows of a sub-query grouped by the unit. What a unit contributes then depends on
@@ -6,6 +6,8 @@ Theorem  rows of two private tables that meet only where their units are equal b
          weighed by max_rows after all joins. `tables/query/units.py` has the proof
 Theorem  where a sub-query is grouped by the unit alone, and nothing is joined afterwards, a unit
          has one row: max_rows and max_groups are 1
+Theorem  where each row becomes a row for every element of its list, and the unit is named by
+         another column, the rows of a unit are a function of its own rows: `tables/query/units.py`
 Checked  tests/verify/test_check_units.py
 
 Theorem  where rows reach their unit through other tables, each step begins at columns of the table
@@ -28,6 +30,7 @@ from typing import Any
 from .numbers import Json, require
 
 _MOST = 1_000
+_MOST_ELEMENTS = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +39,10 @@ class Units:
 
     joins: tuple[Any, ...]
     inner_joins: tuple[Any, ...]
+    lists: tuple[str, ...]
+    """The columns of lists, each element of which is a row."""
+    bare: bool
+    """Whether no sub-query, whose columns are no lists, is taken by elements."""
     columns: tuple[str, ...] | None
     """Of the sub-query grouped by the unit; None if there is none."""
     one_row: bool
@@ -59,7 +66,9 @@ def check_units(plan: Json, units: Units) -> None:
         most = table["max_rows"]
         require(type(most) is int and most >= 1, "max_rows of a private table is out of range")
     check_way(plan, {join["table"].lower() for join in (*units.inner_joins, *units.joins)})
-    most = prod(private[join["table"]]["max_rows"] for join in joined)
+    check_lists(plan, units)
+    elements = _MOST_ELEMENTS ** len(units.lists)
+    most = prod([elements, *(private[join["table"]]["max_rows"] for join in joined)])
     require(most <= _MOST, "joins could make too many rows of one")
     require(unit is not None or not joined, "units are joined, and each row is one")
     for join in joined:
@@ -79,6 +88,16 @@ def check_units(plan: Json, units: Units) -> None:
     if units.one_row:
         single = plan["max_rows"] == 1 and plan["max_groups"] == 1
         require(single, "each unit has one row, and the plan says otherwise")
+
+
+def check_lists(plan: Json, units: Units) -> None:
+    """Reject elements of which one row could belong to several units, or to none that is named."""
+    lists = {name.lower() for name in units.lists}
+    require(len(units.lists) <= 1 and units.bare, "lists are no rows of the table")
+    require(not lists or plan["unit"] is not None, "elements are rows, and each row is a unit")
+    way = {own.lower() for step in plan.get("through", ()) for own, _ in step["on"]}
+    way |= {own.lower() for step in plan.get("through", ()) for own in step["columns"]}
+    require(lists.isdisjoint({*way, str(plan["unit"]).lower()}), "an element says whose it is")
 
 
 def check_way(plan: Json, joined: set[str]) -> None:

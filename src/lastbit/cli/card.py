@@ -164,7 +164,7 @@ def _row(column: Column) -> tuple[str, ...]:
         listed = ", ".join(str(key) for key in column.keys[:KEYS_WIDTH])
         keys = f"{len(column.keys)}: {printable(listed, KEYS_WIDTH)}"
     missing = "may be" if column.nullable else "never"
-    return printable(column.name, 24), column.type, bounds, keys, missing
+    return printable(column.name, 24), column.stored_type, bounds, keys, missing
 
 
 def _notes(card: DataCard) -> Iterator[str]:

@@ -24,6 +24,7 @@ from lastbit.tables import (
     Decided,
     Problem,
     Source,
+    StoredType,
     columns_of,
     columns_to_draft,
     drafted,
@@ -40,7 +41,7 @@ from lastbit.tables import (
 RELATIONS = ("add-remove", "change-one")
 EACH_ROW = "\0each row"  # no column is called so
 MOST_SHOWN = 40
-Typed = dict[str, ColumnType | None]
+Typed = dict[str, StoredType | None]
 LOOKING = (
     "--look shows values of the data on this terminal. Bounds and keys that you take over stand in"
     " the card. They tell about people, and no noise covers them: correct them to what everybody"
@@ -128,7 +129,7 @@ def new(
             decided = _ask_proposed(decided, seen, place)
         decided = _with_rows(decided, seen)
         seen = _with_unit(seen, decided.unit)
-        typed = {name: column.type for name, column in seen.columns.items()}
+        typed = {name: column.stored_type for name, column in seen.columns.items()}
     _write(target, _text(place, typed, target, name=name, decided=decided, seen=seen))
     show(*_page(target, typed, seen))
 
@@ -406,7 +407,7 @@ def _with_unit(seen: Seen, unit: str | None) -> Seen:
         return seen
     column = seen.columns.get(kept, seen.offered[kept])
     column = replace(column, left_out="", bounds=None, keys=None, from_data=frozenset())
-    if column.type not in ("integer", "text"):
+    if column.stored_type not in ("integer", "text"):
         column = column.with_type("text")
     columns = {**seen.columns, kept: column}
     return replace(seen, columns={name: columns[name] for name in seen.offered if name in columns})

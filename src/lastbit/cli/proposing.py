@@ -44,7 +44,7 @@ def _show_all(columns: Mapping[str, ColumnProposal], unit: str | None) -> None:
         (
             str(number),
             printable(column.name, NAME_WIDTH),
-            column.type,
+            column.stored_type,
             printable(", ".join(column.examples), EXAMPLES_WIDTH),
             "says whose row it is" if column.name == unit else _proposed(column),
         )
@@ -56,7 +56,8 @@ def _show_all(columns: Mapping[str, ColumnProposal], unit: str | None) -> None:
 def proposal_rows(columns: Mapping[str, ColumnProposal]) -> list[tuple[str, str, str]]:
     """Column, type and what is proposed, without an example: it may be printed anywhere."""
     return [
-        (printable(column.name, 30), column.type, _proposed(column)) for column in columns.values()
+        (printable(column.name, 30), column.stored_type, _proposed(column))
+        for column in columns.values()
     ]
 
 

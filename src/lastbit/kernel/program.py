@@ -197,7 +197,7 @@ def _accepted(text: str) -> tuple[str, Mapping[str, Any]]:
 def _check_card(plan: Mapping[str, Any], query: Mapping[str, Any], card: DataCard) -> None:
     """That the certificate is about this card's table, unit, neighbours and private tables."""
     joins = [*query["joins"], *query.get("per_unit", {"joins": ()})["joins"]]
-    joined = {join["table"]: card.private.get(join["table"]) for join in joins}
+    joined = {name: card.private.get(name) for name in (join.get("table", "") for join in joins)}
     private = {
         name: {"unit": table.column(table.unit).name, "max_rows": table.max_rows}
         for name, table in joined.items()

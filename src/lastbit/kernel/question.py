@@ -62,7 +62,7 @@ def columns_named(query: Json) -> Iterator[tuple[str | None, str]]:
     """The columns of the table (None) and of joined ones that a query reads."""
     aggregates = (part["expression"] for part in query["aggregates"])
     keys = (key["expression"] for key in query["keys"])
-    places = [query["where"], query.get("per_unit"), *(join["on"] for join in query["joins"])]
+    places = [query["where"], query.get("per_unit"), *query["joins"]]
     yield from _columns([*places, *keys, *aggregates])
 
 
@@ -90,7 +90,7 @@ def _types(mentioned: set[tuple[str | None, str]], card: DataCard) -> list[list[
     }
     protected = {name: table.columns for name, table in card.private.items()}
     for name, columns in (*protected.items(), (None, card.columns)):
-        tables[name] = {column.name.lower(): column.type for column in columns.values()}
+        tables[name] = {column.name.lower(): column.stored_type for column in columns.values()}
     return sorted(
         [table or "", name, tables.get(table, {}).get(name.lower()) or ""]
         for table, name in mentioned

@@ -28,7 +28,7 @@ from math import ceil, floor, isqrt
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import duckdb
 
@@ -46,6 +46,7 @@ from lastbit.tables import (
     Plan,
     PublicTable,
     Source,
+    StoredType,
     check_public_apart,
     open_session,
     public_values,
@@ -88,7 +89,7 @@ def made_up(
     count, place = whole(rows, "rows"), Path(folder).resolve()
     if not place.is_dir():
         raise InvalidParameter("folder", problem="is not there", remedy="make it first")
-    protected: dict[str | None, Mapping[str, ColumnType]] = {None: card.columns_at(0)}
+    protected: dict[str | None, Mapping[str, StoredType]] = {None: card.columns_at(0)}
     protected |= {one.name: card.columns_at(i) for i, one in enumerate(card.through, start=1)}
     protected |= {n: {c.name: c.type for c in t.columns.values()} for n, t in card.private.items()}
     files = {name: place / f"made-up-{i}.parquet" for i, name in enumerate(protected)}
@@ -247,11 +248,20 @@ def _values_of(
     columns: Mapping[str, Column], unit: str | None, known: Mapping[Any, Values], salt: str
 ) -> dict[str, str]:
     """The value of each column in row k of unit u."""
-    values = {c.name: _random_value(c, known, salt) for c in columns.values()}
+    values = {
+        c.name: _random_list(c, known, salt) if c.is_list else _random_value(c, known, salt)
+        for c in columns.values()
+    }
     for column in columns.values():
         if unit and column.name.lower() == unit.lower():
             values[column.name] = "u + 1" if column.type == "integer" else "'unit ' || (u + 1)"
     return values
+
+
+def _random_list(column: Column, known: Mapping[Any, Values], salt: str) -> str:
+    """Up to three such values."""
+    some = [_random_value(column, known, f"{salt} {place}") for place in range(3)]
+    return f"[{', '.join(some)}][1:hash({_salt(salt, column.name, 4)}, u, k) % 4]"
 
 
 def _random_value(column: Column, known: Mapping[Any, Values], salt: str) -> str:
@@ -344,8 +354,14 @@ def _public(card: DataCard, table: PublicTable, seed: int) -> str:
     return f"SELECT {', '.join(parts)} FROM (SELECT range AS u, 0 AS k FROM range({sizes[0]}))"
 
 
-def _no_rows(columns: Mapping[str, ColumnType]) -> str:
-    parts = [f"CAST(NULL AS {_TYPES[kind]}) AS {quoted(name)}" for name, kind in columns.items()]
+def _stored(kind: StoredType) -> str:
+    """DuckDB's type for it."""
+    element = cast(ColumnType, kind.removesuffix("[]"))
+    return _TYPES[element] + "[]" * (element != kind)
+
+
+def _no_rows(columns: Mapping[str, StoredType]) -> str:
+    parts = [f"CAST(NULL AS {_stored(kind)}) AS {quoted(name)}" for name, kind in columns.items()]
     return f"SELECT {', '.join(parts)} LIMIT 0"
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from lastbit.arguments import listed
+from lastbit.arguments import check_kind, listed
 from lastbit.errors import InvalidParameter, WrongType
 from lastbit.files import Spared, csv_text, plain_cell
 from lastbit.release.answer import checked_title, exported, record_json
@@ -127,7 +127,10 @@ class Marginals:
     def __getitem__(self, columns: str | tuple[str, ...]) -> MarginalTable:
         """The table of these columns, in the order in which they were asked for."""
         named = [columns] if isinstance(columns, str) else columns
-        wanted = tuple(listed(named, "columns", remedy='pass "region", or ("region", "sex")'))
+        remedy = 'pass "region", or ("region", "sex")'
+        wanted = tuple(listed(named, "columns", remedy=remedy))
+        for one in wanted:  # rows of an array are no names, and not compared with one
+            check_kind(one, str, "columns", remedy=remedy)
         for table in self.tables:
             if table.columns == wanted:
                 return table

@@ -280,6 +280,9 @@ def values_question(card: DataCard, column: str) -> ProfileQuestion:
     if declared.type not in _FAR:
         problem = f"is of type {declared.type}, and only bounds of numbers are chosen"
         raise InvalidParameter(f"column {column[:60]}", problem=problem, remedy="name a number")
+    if declared.is_list:
+        problem, remedy = "is of lists, whose bounds no profile chooses", "declare bounds for it"
+        raise InvalidParameter(f"column {column[:60]}", problem=problem, remedy=remedy)
     once = each_unit_once(card)
     counted = aggregate_of(
         "values", histogram(quoted_name(declared.name), value_edges(declared.type)), rows_of(once)

@@ -151,10 +151,10 @@ class Question:
         inner = self.rows.per_unit
         if inner is not None:
             parts += ["where ..."] if inner.where is not None else []
-            parts += [f"join {join.table}" for join in inner.joins]
+            parts += [f"join {join.table}" for join in inner.joins if join.table]
             parts += [f"per {self.card.unit}: {', '.join(inner.names)}"]
         parts += ["where ..."] if self.rows.where else []
-        parts += [f"join {join.table}" for join in self.rows.joins]
+        parts += [f"join {join.table}" for join in self.rows.joins if join.table]
         parts += [f"by {key.name}" for key in self.keys]
         parts += [f"{name} = {wanted}" for name, wanted in self.asked]
         parts += [f"having {text}" for text in self.filters]

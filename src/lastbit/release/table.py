@@ -25,6 +25,7 @@ from lastbit.tables import (
     LinkedTable,
     PublicTable,
     Source,
+    StoredType,
     check_budget,
     check_names,
     columns_of,
@@ -130,16 +131,22 @@ def held(source: Any) -> Any:
     return source if isinstance(source, Source) else Source(kind="frame", frame=source)
 
 
-def _types(source: Source, *, declared: Collection[str] | None) -> dict[str, ColumnType]:
+def _types(source: Source, *, declared: Collection[str] | None) -> dict[str, StoredType]:
     """The columns of a source. If its names look like values, no error and no frame holds them."""
 
-    def checked() -> dict[str, ColumnType]:
+    def checked() -> dict[str, StoredType]:
         types = columns_of(source)
         if declared is not None:
             check_names(source, [name for name in types if name.lower() not in declared])
         return types
 
     return sealed(checked, words="the source could not be read; check that it is whole")
+
+
+def _plain_types(source: Source, *, declared: Collection[str] | None) -> dict[str, ColumnType]:
+    """The same of a table that is joined, without its lists: only the table's own are asked of."""
+    found = _types(source, declared=declared)
+    return {name: kind for name, kind in found.items() if kind in TYPES}
 
 
 def _declarations(columns: Columns | None) -> dict[str, Column | ColumnType]:
@@ -190,7 +197,7 @@ Through: TypeAlias = Mapping[str, tuple[Any, Mapping[str, str]]]
 
 
 def _linked(
-    through: Through | None, types: dict[str, ColumnType]
+    through: Through | None, types: Mapping[str, StoredType]
 ) -> tuple[list[LinkedTable], dict[str, tuple[Source, ColumnType]]]:
     """The tables on the way, and their columns by the names that they have beside `types`."""
     example = '{"orders": ("orders.parquet", {"order_id": "id"})}'
@@ -204,7 +211,7 @@ def _linked(
             raise WrongType(what, problem=problem, remedy=f"pass through={example}")
         source, _ = _source(held(where), name)
         called = {}
-        for own, kind in _types(source, declared=set()).items():
+        for own, kind in _plain_types(source, declared=set()).items():
             known = name_on_card(name, own, [*types, *found])
             called[known], found[known] = own, (source, kind)
         known_to = [(one.name, one.columns) for one in steps]
@@ -253,7 +260,10 @@ def _columns(
         meant_name(column, known_to).lower(): _list_of_keys(column, values)
         for column, values in _by_name(keys, "keys", '{"region": ["north", "south"]}').items()
     }
-    types = {**own_types, **{name: kind for name, (_, kind) in linked.items()}}
+    types: dict[str, StoredType] = {
+        **own_types,
+        **{name: kind for name, (_, kind) in linked.items()},
+    }
     sources = {name: where for name, (where, _) in linked.items()}
     known = {column.lower() for column in types}
     for lower in (*declared, *keyed):
@@ -300,7 +310,7 @@ def _list_of_keys(column: str, values: Any) -> tuple[Any, ...]:
     return tuple(values)
 
 
-def _type_of_keys(values: tuple[Any, ...], source: Source, stated: ColumnType) -> ColumnType | None:
+def _type_of_keys(values: tuple[Any, ...], source: Source, stated: StoredType) -> ColumnType | None:
     """The type that declared keys say, where the source has none, or pandas has made floats of it.
 
     That is what pandas does with whole numbers, some of which are missing.
@@ -442,7 +452,7 @@ def table(
             problem, remedy = "is the table itself", "join only with tables that everybody may see"
             raise InvalidParameter(f"public table {known_as[:60]}", problem=problem, remedy=remedy)
         file, alias = _source(held(other), known_as)
-        types = _types(file, declared=None)
+        types = _plain_types(file, declared=None)
         joined[known_as] = PublicTable(name=alias, source=file, columns=types)
     described, untyped, steps = _columns(place, columns, keys, through)
     if isinstance(unit, str):

@@ -47,6 +47,7 @@ from lastbit.tables import (
     ColumnName,
     Constant,
     Expression,
+    ListJoin,
     PerUnit,
     Query,
     UnitJoin,
@@ -310,6 +311,9 @@ def question_sentences(plan: WrittenPlan, query: Query) -> list[str]:
 def _row_sentences(scan: Query | PerUnit) -> Iterator[str]:
     """With what the rows are joined, and which of them count."""
     for join in scan.joins:
+        if isinstance(join, ListJoin):
+            yield f"Each element of the list {printable(join.column.name, 60)} counts as a row."
+            continue
         private = isinstance(join, UnitJoin)
         yield (
             f"Joined with the {'private' if private else 'public'} table "

@@ -16,6 +16,8 @@ _WORDS: Mapping[str, str] = MappingProxyType(
         "no_match": "lastbit leaves out rows that match no row of {name}.",
         "copies": "lastbit joins at most {most} rows of {name} with one id and one unit.",
         "one_match": "lastbit leaves out rows that match several rows of {name}.",
+        "no_element": "lastbit counts no row whose list {name} is missing or empty.",
+        "elements": "lastbit reads the first {most} elements of a list {name}.",
         "joined_rows": "lastbit joins at most {most} rows of one unit from {name}, at random.",
         "keys": "lastbit leaves out rows whose {name} is not a declared key.",
         "key_bounds": "{name}: rows below {low} count at {low}, and rows above {high} at {high}.",

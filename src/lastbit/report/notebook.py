@@ -29,7 +29,7 @@ def plan_in_notebook(facts: PlanFacts) -> Markup:
 def table_in_notebook(title: str, card: DataCard) -> Markup:
     """A table, by what is declared of it: columns with types, bounds and keys; no row is read."""
     columns = card.columns.values()
-    rows = [(printable(one.name, 60), one.type, *_known(one)) for one in columns]
+    rows = [(printable(one.name, 60), one.stored_type, *_known(one)) for one in columns]
     unit = "each row is a unit" if card.unit is None else f"rows belong to {unit_name(card.unit)}"
     words = f"{unit}; {card.neighbours.relation}. Nothing has been read or charged."
     shown = _table(("column", "type", "bounds", "keys"), rows)

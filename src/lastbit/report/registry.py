@@ -68,7 +68,9 @@ def _entry(about: Deployment) -> dict[str, Any]:
             "dp_variant": {
                 "variant_name": VARIANTS[budget.kind],
                 "data_domain": "Tables with the columns "
-                + listed([f"{printable(n, 60)} ({c.type})" for n, c in card.columns.items()]),
+                + listed(
+                    [f"{printable(n, 60)} ({c.stored_type})" for n, c in card.columns.items()]
+                ),
                 "unprotected_quantities": unprotected_words(about),
             },
             "privacy_loss": _loss(about),

@@ -198,7 +198,7 @@ def card_columns(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
             {
                 "name": column.name,
                 "sql": quoted(column.name),
-                "type": column.type,
+                "type": column.stored_type,
                 "within": " to ".join(ends),
                 "keys": [_key(key) for key in keys[:_MOST_KEYS]],
                 "more": max(len(keys) - _MOST_KEYS, 0),

@@ -188,6 +188,7 @@ from lastbit.tables.query.expression import (
     ColumnType as ColumnType,
     Constant as Constant,
     Expression as Expression,
+    StoredType as StoredType,
     Value as Value,
     check_parts as check_parts,
     from_json as from_json,
@@ -220,6 +221,7 @@ from lastbit.tables.query.types import (
     type_of as type_of,
 )
 from lastbit.tables.query.units import (
+    ListJoin as ListJoin,
     PerUnit as PerUnit,
     UnitColumn as UnitColumn,
     UnitFunction as UnitFunction,

@@ -46,6 +46,7 @@ MOST_AGGREGATES = 200  # things to release for every group
 MOST_EDGES = 1 << 16  # edges of a histogram
 MOST_JOINS = 8  # public tables that a question joins with
 MOST_MATCHES = 1_000  # rows that joins may make of one row
+MOST_ELEMENTS = MOST_MATCHES  # of a list, the first that UNNEST makes rows of
 
 _LONGEST_SHOWN = 60
 

@@ -464,7 +464,10 @@ def test_a_public_table_is_looked_at_whole_too(tmp_path):
         fingerprint(card_of(private, {}, public={"p": public}))
 
 
-NESTED = ["[1, 2]", "{'a': 1}", "MAP {'a': 1}", "TIME '01:00:00'", "INTERVAL 1 DAY", "'101'::BIT"]
+NESTED = [
+    *("[[1, 2]]", "{'a': 1}", "MAP {'a': 1}", "TIME '01:00:00'", "INTERVAL 1 DAY", "'101'::BIT"),
+    *("[{'a': 1}]", "[TIME '01:00:00']", "[INTERVAL 1 DAY]", "[[1]::INTEGER[1]]"),
+]
 
 
 def test_columns_that_are_no_plain_values_are_refused(tmp_path):

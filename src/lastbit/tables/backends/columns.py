@@ -16,17 +16,17 @@ from lastbit.tables.backends.engines import session_on
 from lastbit.tables.card.proposal import TableLook, UnitLook
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.limits import LONGEST_CONSTANT
-from lastbit.tables.query.expression import ColumnType, Value
+from lastbit.tables.query.expression import StoredType, Value
 
 
 def _module_of(source: Source) -> Any:
     return import_module(f"lastbit.tables.backends.{source.engine}.columns")
 
 
-def columns_of(source: Source) -> dict[str, ColumnType]:
+def columns_of(source: Source) -> dict[str, StoredType]:
     """The names and types of the source's columns; no value is looked at."""
     with session_on(source) as session:
-        columns: dict[str, ColumnType] = _module_of(source).columns_of(session, source)
+        columns: dict[str, StoredType] = _module_of(source).columns_of(session, source)
         return columns
 
 

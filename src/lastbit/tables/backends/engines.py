@@ -22,13 +22,13 @@ from lastbit.tables.compile.marginals import marginals_statement
 from lastbit.tables.compile.rows import private_relation, relation
 from lastbit.tables.compile.statement import Statement, statement
 from lastbit.tables.measures import Measure
-from lastbit.tables.query.expression import ColumnType
+from lastbit.tables.query.expression import ColumnType, StoredType
 from lastbit.tables.query.scan import Marginal, Scan
 
 _MOST_STATES = 64
 
 Opened = TypeVar("Opened")
-Tables: TypeAlias = list[tuple[str | None, Opened, dict[str, ColumnType]]]
+Tables: TypeAlias = list[tuple[str | None, Opened, dict[str, StoredType]]]
 Spelled: TypeAlias = Callable[..., Statement]
 """The statement, by what the engine says of itself and of its sources (`compile/statement.py`)."""
 
@@ -130,6 +130,16 @@ def tables_of(
     return found
 
 
+def plain_types(columns: Mapping[str, StoredType]) -> dict[str, ColumnType]:
+    """The same, on an engine that reads no lists; the card has refused them by then."""
+    lists = [name for name, kind in columns.items() if kind.endswith("[]")]
+    if lists:
+        problem = "is a list, which is read on DuckDB alone"
+        remedy = "write the table as Parquet, or leave the column out"
+        raise InvalidParameter(f"column {lists[0][:60]}", problem=problem, remedy=remedy)
+    return cast(dict[str, ColumnType], dict(columns))
+
+
 def check_owners(
     card: DataCard,
     way: Sequence[Opened],
@@ -160,7 +170,7 @@ def check_owners(
 
 def names_in_statement(
     card: DataCard, tables: Tables[Opened]
-) -> list[tuple[str, Opened, dict[str, ColumnType]]]:
+) -> list[tuple[str, Opened, dict[str, StoredType]]]:
     """The same tables, each by the name under which the statement asks for it."""
     return [
         (private_relation(name or "") if name in card.protected else relation(name), there, columns)

@@ -8,14 +8,16 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from lastbit.arguments import check_flags
 from lastbit.errors import InvalidParameter
 from lastbit.exact import Number, rational
-from lastbit.tables.query.expression import ColumnType, Value
+from lastbit.tables.query.expression import ColumnType, StoredType, Value
 
 TYPES: tuple[ColumnType, ...] = get_args(ColumnType)
+LISTS: tuple[StoredType, ...] = tuple(cast(StoredType, f"{kind}[]") for kind in TYPES)
+"""The types of columns of lists: UNNEST makes a row of each element."""
 _LARGEST_KEY = 2**63 - 1
 _KEYS: Mapping[str, tuple[type, str]] = MappingProxyType(
     {
@@ -37,7 +39,8 @@ class Column:
     belong to no group. `step` is the grid on which numbers are summed: 1 for integers, 2**-20 of
     the range otherwise unless declared. A column that is not `nullable` has no missing values; if
     it has one nevertheless, that counts as the middle of the bounds in a mean, and in a sum that is
-    measured with it or with a count, and as nothing in a sum alone.
+    measured with it or with a count, and as nothing in a sum alone. A column of lists is declared
+    as "text[]": all that is said here is of its elements, and `type` is theirs.
 
     >>> cost = Column(name="cost", type="number", bounds=(0, 500), nullable=False)
     >>> cost.bounds
@@ -54,20 +57,26 @@ class Column:
     """Whether bounds come from a profile, for aggregates alone: no list of keys follows."""
     description: str | None = field(compare=False)
     """What the column means, for those who ask: no plan depends on it."""
+    is_list: bool
+    """Whether each row has a list of such values, of which UNNEST makes rows."""
 
     def __init__(
         self,
         *,
         name: str,
-        type: ColumnType,
+        type: StoredType,
         bounds: tuple[Number, Number] | tuple[date | str, date | str] | None = None,
         step: Number | None = None,
         keys: Iterable[Value] | None = None,
         nullable: bool = True,
         bounds_chosen: bool = False,
         description: str | None = None,
+        is_list: bool = False,
     ) -> None:
+        if isinstance(type, str) and type in LISTS:
+            type, is_list = cast(ColumnType, type.removesuffix("[]")), True
         fields: dict[str, Any] = {"name": name, "type": type, "bounds": bounds, "step": step}
+        fields["is_list"] = is_list
         if keys is not None and (isinstance(keys, str) or not isinstance(keys, Iterable)):
             problem, remedy = "are not a list", 'write ["north", "south"]'
             raise InvalidParameter(f"column {name}: keys", problem=problem, remedy=remedy)
@@ -80,11 +89,12 @@ class Column:
     def _check(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise InvalidParameter("column", problem="has no name", remedy="name it")
-        check_flags(nullable=self.nullable)
+        check_flags(nullable=self.nullable, is_list=self.is_list)
         if self.description is not None and not isinstance(self.description, str):
             raise self._wrong("description", "is not text", "say what the column means")
         if not isinstance(self.type, str) or self.type not in TYPES:
-            raise self._wrong("type", "is unknown", f"use one of {', '.join(TYPES)}")
+            remedy = f"use one of {', '.join(TYPES)}, or of lists of them, text[]"
+            raise self._wrong("type", "is unknown", remedy)
         number = self.type in ("integer", "number")
         if self.bounds is not None:
             self._check_bounds(self.bounds)
@@ -96,6 +106,15 @@ class Column:
                 raise self._wrong("step", "is not above 0", "pass, say, 0.01")
         if self.keys is not None:
             self._check_keys(self.keys)
+
+    @property
+    def stored_type(self) -> StoredType:
+        """The type of the column in its table.
+
+        >>> Column(name="codes", type="text[]").stored_type
+        'text[]'
+        """
+        return cast(StoredType, f"{self.type}[]") if self.is_list else self.type
 
     @property
     def number_bounds(self) -> tuple[Fraction, Fraction] | None:

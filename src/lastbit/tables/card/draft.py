@@ -21,7 +21,7 @@ from lastbit.tables.card.proposal import FROM_DATA, ColumnProposal, bounds_text
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.card.source import ON_SPARK
 from lastbit.tables.card.toml import lines_of, nearest_line, toml_key, toml_string
-from lastbit.tables.query.expression import ColumnType
+from lastbit.tables.query.expression import StoredType
 
 _HEAD = """\
 # A data card: what is publicly known of a table, and what its answers may cost in all.
@@ -146,7 +146,7 @@ def _marked(line: str) -> str:
 
 def drafted(
     source: Source,
-    columns: Mapping[str, ColumnType | None],
+    columns: Mapping[str, StoredType | None],
     *,
     name: str,
     decided: Decided = Decided(),  # noqa: B008  a frozen value
@@ -190,7 +190,7 @@ def drafted(
 
 def _proposed_section(column: ColumnProposal, *, accepted: bool) -> str:
     """One column as a look proposes it; behind # if it had better be left out."""
-    lines = [f"[{toml_key('columns', column.name)}]", f"type = {toml_string(column.type)}"]
+    lines = [f"[{toml_key('columns', column.name)}]", f"type = {toml_string(column.stored_type)}"]
     lines[1] += f"  # {column.remark}" if column.remark else ""
     for field_name, written in (("bounds", _bounds(column)), ("keys", _keys(column))):
         if written:
@@ -231,8 +231,8 @@ def taken_from_data(text: str) -> list[str]:
 
 
 def columns_to_draft(
-    source: Source, columns: Mapping[str, ColumnType]
-) -> dict[str, ColumnType | None]:
+    source: Source, columns: Mapping[str, StoredType]
+) -> dict[str, StoredType | None]:
     """The columns of a source, with the types that its schema states: CSV files state none."""
     check_names(source, columns)
     return dict.fromkeys(columns) if source.kind == "csv" else dict(columns)
@@ -321,8 +321,8 @@ def _compare(
     found: Compared,
     path: tuple[str, ...],
     source: Source,
-    types: Mapping[str, ColumnType],
-    declared: Mapping[str, ColumnType],
+    types: Mapping[str, StoredType],
+    declared: Mapping[str, StoredType],
 ) -> None:
     there = {name.lower(): kind for name, kind in types.items()}
     for name, kind in declared.items():
@@ -331,6 +331,9 @@ def _compare(
         if actual is None:
             problem = "is not in the source, or nested or generated there"
             found.wrong.append(((*path, name), problem, "check the name, or store plain values"))
+        elif kind.endswith("[]") != actual.endswith("[]"):
+            problem = f"is {kind} here and {actual} in the source"
+            found.wrong.append(((*path, name), problem, f'write type = "{actual}"'))
         elif (
             source.kind != "csv"
             and (kind in _DAYS) != (actual in _DAYS)

@@ -66,6 +66,8 @@ class Fields:
             field = error.parameter.rpartition(": ")[2]
             table = re.fullmatch("(public|private|linked) table (.*)", error.parameter)
             at = table.groups() if table else (*path, field) if field in _FIELDS else path
+            listed = re.fullmatch("column (.*): type", error.parameter)
+            at = ("columns", listed[1], "type") if listed and path == ("unit",) else at
             at = ("through", *at[1:]) if at[:1] == ("linked",) else at
             self.wrong(at, error.problem, error.remedy)
             return None

@@ -16,7 +16,7 @@ from math import prod
 from lastbit.errors import InvalidParameter
 from lastbit.tables.card.schema import DataCard, LinkedTable
 from lastbit.tables.limits import MOST_MATCHES
-from lastbit.tables.query.expression import ColumnType
+from lastbit.tables.query.expression import StoredType
 
 
 def name_on_card(table: str, column: str, taken: Collection[str]) -> str:
@@ -71,7 +71,7 @@ def with_way(card: DataCard) -> DataCard:
 
 def _check_columns(card: DataCard, one: LinkedTable, here: Collection[str]) -> None:
     """That the columns that are equal are there, and have one type."""
-    kinds: dict[str, ColumnType] = {}
+    kinds: dict[str, StoredType] = {}
     if not one.on:
         raise _wrong(one, "says no columns that are equal", 'write on = {order_id = "id"}')
     for own, other in one.on:
@@ -79,12 +79,12 @@ def _check_columns(card: DataCard, one: LinkedTable, here: Collection[str]) -> N
             problem = f"is reached by {own[:60]}, which the table before does not have"
             remedy = "list the tables in order, each reached by columns of the one before"
             raise _wrong(one, problem, remedy)
-        kind = kinds[other.lower()] = card.column(own).type
+        kind = kinds[other.lower()] = card.column(own).stored_type
         if kind not in ("integer", "text"):
             problem = f"is reached by {own[:60]}, which is of type {kind}"
             raise _wrong(one, problem, "declare both columns as integer or text")
     for name, other in one.columns.items():
-        kind = card.column(name).type
+        kind = card.column(name).stored_type
         if kinds.setdefault(other.lower(), kind) != kind:
             problem = f"is reached by its column {other[:60]}, which has two types"
             raise _wrong(one, problem, "declare both sides of the join of one type")

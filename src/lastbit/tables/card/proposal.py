@@ -14,11 +14,12 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
 from math import ceil, floor, isfinite
+from typing import cast
 
 from lastbit.errors import InvalidParameter
 from lastbit.exact import exact_text
 from lastbit.tables.card.column import Column
-from lastbit.tables.query.expression import ColumnType, Value
+from lastbit.tables.query.expression import ColumnType, StoredType, Value
 from lastbit.tables.query.types import check_bounds
 
 MISSING_WORDS = (
@@ -76,6 +77,8 @@ class ColumnLook:
     counts: Mapping[str, int] | None = None
     """Every value and its rows, where there are few."""
     examples: tuple[str, ...] = ()
+    is_list: bool = False
+    """Whether rows have lists, and all of this is of their elements."""
 
     def __repr__(self) -> str:
         return "<ColumnLook: values, not shown>"
@@ -121,6 +124,13 @@ class ColumnProposal:
     from_data: frozenset[str] = frozenset()
     """Which of bounds and keys are those that were seen, not the steward's own."""
     examples: tuple[str, ...] = field(default=(), repr=False)
+    is_list: bool = False
+    """Whether rows have lists, and all of this is of their elements."""
+
+    @property
+    def stored_type(self) -> StoredType:
+        """The type as the card writes it."""
+        return cast(StoredType, f"{self.type}[]") if self.is_list else self.type
 
     def with_type(self, kind: ColumnType) -> ColumnProposal:
         """The same column as another type: bounds and keys of the old one mean nothing."""
@@ -151,6 +161,7 @@ def _proposal(look: ColumnLook, rows: int) -> ColumnProposal:
         remark=remark,
         from_data=frozenset(name for name, there in names if there),
         examples=look.examples,
+        is_list=look.is_list,
     )
 
 
@@ -282,7 +293,7 @@ def likely_unit(look: TableLook, offered: Mapping[str, ColumnProposal]) -> str |
     """The column that most likely says whose row it is; None where no name says so."""
     scores = {}
     for name, column in look.columns.items():
-        usable = offered[name].type in ("integer", "text") and column.distinct >= 2
+        usable = offered[name].stored_type in ("integer", "text") and column.distinct >= 2
         if usable and column.present >= look.rows * Fraction(1, 2):
             person, numbered = bool(_PERSON.search(name)), bool(_NUMBERED.search(name))
             scores[name] = 2 * person + numbered

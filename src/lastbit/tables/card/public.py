@@ -148,7 +148,7 @@ def _column(column: Column) -> dict[str, Any]:
     days = (key.isoformat() if isinstance(key, date) else key for key in column.keys or ())
     return {
         "name": column.name,
-        "type": column.type,
+        "type": column.stored_type,
         "bounds": None if column.bounds is None else [str(bound) for bound in column.bounds],
         "step": _text(column.step),
         "keys": None if column.keys is None else list(days),

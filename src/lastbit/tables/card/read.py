@@ -29,7 +29,7 @@ from lastbit.files import content_of
 from lastbit.place_names import is_address
 from lastbit.privacy import ADD_REMOVE, CHANGE_ONE
 from lastbit.tables.card.budget import FILTERS, Budget
-from lastbit.tables.card.column import TYPES, Column
+from lastbit.tables.card.column import LISTS, TYPES, Column
 from lastbit.tables.card.fields import Fields, Problem, Written
 from lastbit.tables.card.linked import meant_name, name_on_card, with_way
 from lastbit.tables.card.schema import (
@@ -43,7 +43,7 @@ from lastbit.tables.card.schema import (
 from lastbit.tables.card.toml import KeyPath, toml_key
 from lastbit.tables.measures import grid_of
 from lastbit.tables.plan.declared_prices import check_budget
-from lastbit.tables.query.expression import ColumnType
+from lastbit.tables.query.expression import StoredType
 from lastbit.tables.query.types import check_bounds
 
 _MOST_TOLD = 50
@@ -141,12 +141,13 @@ class _Sections(Fields):
 
     def _column(self, path: KeyPath, fields: Mapping[str, Any]) -> Column | None:
         self.known(path, fields, ("type", "bounds", "step", "keys", "nullable", "description"))
-        kind = cast(ColumnType, self.choice((*path, "type"), fields.get("type"), TYPES))
+        kind = cast(StoredType, self.choice((*path, "type"), fields.get("type"), (*TYPES, *LISTS)))
         nullable = fields.get("nullable", True)
         if not isinstance(nullable, bool):
             self.wrong((*path, "nullable"), "is neither true nor false", "write true or false")
         bounds: Any = fields.get("bounds")
-        if kind not in ("date", "timestamp") or bounds == "decide":  # else the column reads them
+        days = ("date", "timestamp", "date[]", "timestamp[]")
+        if kind not in days or bounds == "decide":  # else the column reads them
             bounds = self.bounds((*path, "bounds"), bounds)
         step = self.number((*path, "step"), fields.get("step"))
         meaning = fields.get("description")
@@ -163,7 +164,7 @@ class _Sections(Fields):
             "name": path[-1],
             "type": kind,
             "bounds": bounds,
-            "step": Fraction(1) if kind == "integer" and step is None else step,
+            "step": Fraction(1) if kind in ("integer", "integer[]") and step is None else step,
             "keys": None if keys is None else tuple(keys),
             "nullable": nullable,
             "description": meaning,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from lastbit.errors import InvalidParameter
 from lastbit.privacy import ADD_REMOVE, Neighbours
 from lastbit.tables.limits import MOST_MATCHES
-from lastbit.tables.query.expression import ColumnType
+from lastbit.tables.query.expression import ColumnType, StoredType
 
 if TYPE_CHECKING:
     from lastbit.tables.card.budget import Budget
@@ -197,6 +197,8 @@ class DataCard:
     """No unit has more rows, as is publicly known; whole intervals rest on it, and no plan does."""
     file: str | None = field(default=None, compare=False)
     """Where the card was read, if it was: a file that nothing may be written over."""
+    unrolled: str | None = None
+    """The column of lists of whose elements the question at hand makes rows: never declared."""
     unnamed: bool = field(default=False, compare=False)
     """Whether nobody named the table: a statement may then call it as it likes."""
 
@@ -215,6 +217,7 @@ class DataCard:
                 problem = "is not a whole number from 1 to 2**20"
                 raise InvalidParameter(name, problem=problem, remedy="declare a smaller number")
         _check_apart(self.columns)
+        self._check_lists()
         self._check_private()
         self._check_engine()
         if self.unit is not None:
@@ -235,16 +238,19 @@ class DataCard:
         linked = {one.name: one.source for one in self.through}
         return {**{name: one.source for name, one in self.private.items()}, **linked}
 
-    def columns_at(self, place: int) -> dict[str, ColumnType]:
+    def columns_at(self, place: int) -> dict[str, StoredType]:
         """The columns that are read of the table (0), or of a step (1, 2 ...), as sources name."""
         there = {name.lower() for one in self.through for name in one.columns}
         if type(place) is not int or not 0 <= place <= len(self.through):
             remedy = f"pass 0, or the place of a step up to {len(self.through)}"
             raise InvalidParameter("place", problem="is no step of the card", remedy=remedy)
         if place == 0:
-            return {c.name: c.type for c in self.columns.values() if c.name.lower() not in there}
+            own = (c for c in self.columns.values() if c.name.lower() not in there)
+            return {column.name: column.stored_type for column in own}
         step = self.through[place - 1]
-        found = {own: self.column(name).type for name, own in step.columns.items()}
+        found: dict[str, StoredType] = {
+            own: self.column(name).type for name, own in step.columns.items()
+        }
         return {**{other: self.column(own).type for own, other in step.on}, **found}
 
     def way(self) -> list[dict[str, Any]]:
@@ -268,6 +274,25 @@ class DataCard:
         first: list[str | None] = [own for own, _ in self.through[0].on]
         linked = [[*one["columns"].values(), *dict(one["on"]).values()] for one in self.way()]
         return [first, *linked]
+
+    def _check_lists(self) -> None:
+        """That lists are where their elements can be read, and belong to a named unit."""
+        there = {name.lower() for one in self.through for name in one.columns}
+        for column in self.columns.values():
+            what = f"column {column.name[:60]}: type"
+            if column.is_list and self.source.kind in ("csv", "postgres", "spark"):
+                problem = f"is a list, and lists are not read of {self.source.kind}"
+                remedy = "write the table as Parquet, or leave the column out"
+                raise InvalidParameter(what, problem=problem, remedy=remedy)
+            if column.is_list and column.name.lower() in there:
+                problem = "is a list, in another table than the one asked about"
+                raise InvalidParameter(what, problem=problem, remedy="leave the column out")
+        for table in self.private.values():
+            lists = [column.name for column in table.columns.values() if column.is_list]
+            if lists:
+                what = f"private table {table.name[:60]}: column {lists[0][:60]}"
+                problem = "is a list, and only the table's own lists can be asked about"
+                raise InvalidParameter(what, problem=problem, remedy="leave the column out")
 
     def _check_engine(self) -> None:
         """That all tables are on one engine, since one statement reads them all."""
@@ -310,8 +335,8 @@ def _column_named(columns: Mapping[str, Column], name: str) -> Column:
 
 
 def _check_unit(what: str, column: Column) -> None:
-    if column.type not in ("integer", "text"):
-        problem, remedy = f"is of type {column.type}", "use a column of integers or text"
+    if column.stored_type not in ("integer", "text"):
+        problem, remedy = f"is of type {column.stored_type}", "use a column of integers or text"
         raise InvalidParameter(what, problem=problem, remedy=remedy)
 
 

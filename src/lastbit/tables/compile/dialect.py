@@ -250,6 +250,10 @@ class Dialect(ABC):
         """A part of WITH."""
 
     @abstractmethod
+    def unrolled(self, column: str) -> str:
+        """In SELECT, a row for each of the first MOST_ELEMENTS of a list; for NULL and [] none."""
+
+    @abstractmethod
     def nested(self, body: str) -> str:
         """A query in FROM, where its name is not needed."""
 

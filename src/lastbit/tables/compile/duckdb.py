@@ -29,6 +29,7 @@ from lastbit.tables.compile.dialect import (
     materialized,
     regular_expression,
 )
+from lastbit.tables.limits import MOST_ELEMENTS
 from lastbit.tables.query.expression import ColumnType
 
 _FEW = 16
@@ -182,6 +183,9 @@ class DuckDBDialect(Dialect):
 
     def part(self, name: str, body: str, how: Part = "inline") -> str:
         return materialized(name, body, how)
+
+    def unrolled(self, column: str) -> str:
+        return f"unnest({column}[1:{MOST_ELEMENTS}])"
 
     def nested(self, body: str) -> str:
         return f"({body})"

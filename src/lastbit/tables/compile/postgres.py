@@ -379,6 +379,9 @@ class Postgres(Dialect):
             how = "kept"
         return materialized(name, f"{body} OFFSET 0" if step else body, how)
 
+    def unrolled(self, column: str) -> str:
+        raise self.refusal("UNNEST", "write the table as Parquet, and ask of that")
+
     def nested(self, body: str) -> str:
         return f"({body}) AS nested"
 

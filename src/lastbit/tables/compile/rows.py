@@ -4,7 +4,8 @@
 |---|---|
 | t, p1, p2 ... | of the table and of joined ones, with the columns that are mentioned, cast to |
 |  | the types of the card; what does not fit is missing. Where rows reach their unit |
-|  | through other tables, t has been joined with these (`reached.py`) |
+|  | through other tables, t has been joined with these (`reached.py`). With UNNEST, t has |
+|  | a row for each of the first MOST_ELEMENTS elements of a list |
 | j1, j2 ... | of t and the joined rows that they meet, one join more in each |
 | l1, l2 ... | the same, with the values of one more step (`steps.py`) |
 | e | after joins and the filter: the unit, the keys, the value of every expression |
@@ -12,8 +13,9 @@
 
 Theorem  one row of t becomes at most MOST_MATCHES rows: where units have several rows, `matches`
          says how many rows of each public table have equal join columns at most, and how many rows
-         of one unit are kept of each private one (`units.py`); the backend refuses the question if
-         their product is larger. That depends on public tables and the card alone
+         of one unit are kept of each private one (`units.py`), and UNNEST makes MOST_ELEMENTS; the
+         backend refuses the question if their product is larger. That depends on public tables and
+         the card alone
 Checked  tests/tables/test_limits.py
 
 Where the question has a sub-query grouped by the unit, t is made of its rows, `unit_rows`, which
@@ -32,7 +34,7 @@ from lastbit.tables.compile.dialect import Dialect, Family, Shown
 from lastbit.tables.compile.expressions import Spelling
 from lastbit.tables.compile.reached import reached_rows
 from lastbit.tables.compile.steps import MIXED, Steps, Typed, evened
-from lastbit.tables.limits import refused
+from lastbit.tables.limits import MOST_ELEMENTS, refused
 from lastbit.tables.query.expression import (
     ColumnName,
     ColumnType,
@@ -42,7 +44,7 @@ from lastbit.tables.query.expression import (
     value_type,
 )
 from lastbit.tables.query.scan import GroupKey, Scan
-from lastbit.tables.query.units import Join, PerUnit, UnitColumn, UnitJoin
+from lastbit.tables.query.units import Join, ListJoin, PerUnit, PublicJoin, UnitColumn, UnitJoin
 
 UNIT_ROWS = "unit_rows"
 """The rows of a sub-query grouped by the unit, in the statement."""
@@ -93,7 +95,9 @@ class CompiledRows:
         self.values: dict[str, tuple[str, Typed]] = {}
         self.steps = Steps(evens=dialect.evens)
         self.spelled = Spelling(self.column, self.steps, dialect).spelled
-        for join in query.joins:
+        self.unrolled = self._unrolled(query.joins)
+        tables = [join for join in query.joins if not isinstance(join, ListJoin)]
+        for join in tables:
             known = card.private if isinstance(join, UnitJoin) else card.public
             if join.table not in known or join.table in self.tables:
                 raise refused("JOIN", "is not with one table of the card", "join each once")
@@ -102,9 +106,11 @@ class CompiledRows:
         self.unit = None if card.unit is None else self.column(ColumnName(card.unit)).sql
         for own in (own for step in self.way for own, _ in step.on):
             self.column(ColumnName(own))
+        if self.unrolled is not None:
+            self.column(ColumnName(self.unrolled))
         self.keys = [self.spelled(key.expression) for key in query.keys]
         self.names = [f"g{number}" for number in range(1, len(self.keys) + 1)]
-        self.joins = [self._join(place, join) for place, join in enumerate(query.joins, start=1)]
+        self.joins = [self._join(place, join) for place, join in enumerate(tables, start=1)]
         self.where = None if query.where is None else self.spelled(query.where)
         if self.where is not None and self.where.type not in ("boolean", None):
             raise refused("WHERE", "is neither true nor false", "write a comparison")
@@ -195,6 +201,7 @@ class CompiledRows:
         """For every join, in the sub-query too, how many rows one row can meet: a statement."""
         nested = self.dialect.nested
         yield from () if self.within is None else self.within.matches()
+        yield from () if self.unrolled is None else (f"SELECT {MOST_ELEMENTS}",)
         for place, (table, columns) in enumerate(self.tables.items()):
             if table is None or self.card.unit is None:
                 continue
@@ -258,17 +265,30 @@ class CompiledRows:
         """The same as `_cast`, written out row by row before anything is done to it."""
         every = list(columns)
         names = [f"{self.dialect.identifier(name)} AS {typed.sql}" for name, typed in every]
-        raw = f"SELECT {', '.join([*names, MIXED])} FROM {self._place(source)}"
+        raw = f"SELECT {', '.join([*names, MIXED])} FROM {self._rows_of(source, every)}"
         casts = [self._read(evened(typed.sql), typed, "other") for _, typed in every]
         return f"SELECT {', '.join([*casts, 'mixed'])} FROM {self.dialect.nested(raw)}"
 
     def _cast(self, columns: Iterable[tuple[str, Typed]], source: str) -> str:
+        every = list(columns)
         casts = [
             self._read(own, typed, family)
-            for name, typed in columns
+            for name, typed in every
             for own, family in [self._shown(source, name, typed.type or "text")]
         ]
-        return f"SELECT {', '.join(casts) or 'NULL AS c1'} FROM {self._place(source)}"
+        return f"SELECT {', '.join(casts) or 'NULL AS c1'} FROM {self._rows_of(source, every)}"
+
+    def _rows_of(self, source: str, columns: Iterable[tuple[str, Typed]]) -> str:
+        """What FROM names: the source, or these columns of it with a row for each element."""
+        place = self._place(source)
+        if self.unrolled is None or source != self.own:
+            return place
+        named = [(name, self.dialect.identifier(name)) for name, _ in columns]
+        listed = (
+            f"{self.dialect.unrolled(own)} AS {own}" if name == self.unrolled else own
+            for name, own in named
+        )
+        return self.dialect.nested(f"SELECT {', '.join(listed)} FROM {place}")
 
     def _read(self, sql: str, typed: Typed, family: Family) -> str:
         return f"{self.dialect.read(sql, typed.type or 'text', family)} AS {typed.sql}"
@@ -325,12 +345,25 @@ class CompiledRows:
         others = f"FROM {name}_all WHERE {owned} AND NOT {among}"
         yield part(name, f"{chosen}\n  UNION ALL SELECT {listed} {others}")
 
+    def _unrolled(self, joins: Iterable[Join]) -> str | None:
+        """The column of lists whose elements are rows: one, of a table whose units are named."""
+        lists = [join.column for join in joins if isinstance(join, ListJoin)]
+        if not lists:
+            return None
+        own = self.card.column(lists[0].name)
+        alone = len(lists) == 1 and lists[0].table is None and self.sub_query is None
+        if not alone or not own.is_list or self.card.unit is None:
+            raise refused("UNNEST", "is not of one list of a unit", "ask of one column of lists")
+        return own.name
+
     def _declared(self, column: ColumnName) -> tuple[str, ColumnType]:
         table, columns = column.table, self.sub_query
         if table is not None and table not in self.card.private:
             columns = self.card.public[table].columns
         elif table is not None or columns is None:
             own = (self.card if table is None else self.card.private[table]).column(column.name)
+            if own.is_list and own.name != self.unrolled:
+                raise refused(f"column {own.name[:60]}", "is of lists", "name its elements: UNNEST")
             return own.name, own.type
         for name, kind in columns.items():
             if name.lower() == column.name.lower():
@@ -338,7 +371,7 @@ class CompiledRows:
         what, place = f"column {column.name[:60]}", table or "the sub-query"
         raise refused(what, f"is not a column of {place}", "check its name")
 
-    def _join(self, place: int, join: Join) -> tuple[str, list[str]]:
+    def _join(self, place: int, join: PublicJoin | UnitJoin) -> tuple[str, list[str]]:
         """The condition, and the joined table's columns in it."""
         conditions, columns = [], []
         for own, other in join.on:

@@ -284,6 +284,9 @@ class SparkDialect(Dialect):
         del how
         return f"{name} AS (\n  {body})"
 
+    def unrolled(self, column: str) -> str:
+        raise self.refusal("UNNEST", "write the table as Parquet, and ask of that")
+
     def nested(self, body: str) -> str:
         return f"({body})"
 

@@ -27,7 +27,7 @@ from lastbit.tables.compile.steps import Typed
 from lastbit.tables.limits import MOST_MATCHES, refused
 from lastbit.tables.measures import Measure, grid_of
 from lastbit.tables.query.scan import Scan
-from lastbit.tables.query.units import PerUnit, UnitColumn
+from lastbit.tables.query.units import ListJoin, PerUnit, UnitColumn
 
 OnGrid = Callable[[Measure, Typed, Dialect], str]
 
@@ -57,7 +57,9 @@ def check_matches(query: Scan, card: DataCard, most: int) -> None:
         return
     problem = f"could make more than {MOST_MATCHES} rows of one: the public tables hold many"
     remedy = "join on more columns, or leave one row for each value in the public table"
-    if any(join.table in card.private for join in query.all_joins):
+    if any(isinstance(join, ListJoin) for join in query.all_joins):
+        problem, remedy = problem.partition(":")[0], "join on other columns, or leave UNNEST out"
+    elif any(join.table in card.private for join in query.all_joins):
         remedy += "; or lower max_rows of the private table on the card"
     raise refused("JOIN", f"{problem} rows with equal join columns", remedy)
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
 
+from lastbit.tables.limits import MOST_ELEMENTS
 from lastbit.tables.plan.written import WrittenPlan
 from lastbit.tables.query.computed import Bounds
 from lastbit.tables.query.derived import columns_in
@@ -28,7 +29,7 @@ from lastbit.tables.query.query import Aggregate, Query
 from lastbit.tables.query.rules import call
 from lastbit.tables.query.scan import GroupKey
 from lastbit.tables.query.types import is_exhausted, may_be_missing, sure_range
-from lastbit.tables.query.units import PerUnit, UnitJoin
+from lastbit.tables.query.units import ListJoin, PerUnit, UnitJoin
 
 _WEIGHED = frozenset({"rows", "values", "squares", "above", "below", "bins"})
 _SKIPPING = frozenset({"quantile", "cdf", "min", "max", "histogram", "count_distinct"})
@@ -76,6 +77,10 @@ def _all_rules(plan: WrittenPlan, query: Query) -> Iterator[Rule]:
         yield Rule(code="no_match", name=step["table"])
         yield Rule(code="copies", name=step["table"], most=step["max_rows"])
     for join in query.all_joins:
+        if isinstance(join, ListJoin):
+            yield Rule(code="no_element", name=join.column.name)
+            yield Rule(code="elements", name=join.column.name, most=MOST_ELEMENTS)
+            continue
         yield Rule(code="no_match", name=join.table)
         if isinstance(join, UnitJoin):
             limit = plan.private[join.table].max_rows

@@ -46,7 +46,7 @@ from lastbit.exact import Number
 from lastbit.tables.card.budget import Budget
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.units import check_matches
-from lastbit.tables.limits import refused
+from lastbit.tables.limits import MOST_ELEMENTS, refused
 from lastbit.tables.measures import Measure, weight_one
 from lastbit.tables.plan import calibrate
 from lastbit.tables.plan.calibrate import Way, Weights
@@ -71,6 +71,7 @@ from lastbit.tables.plan.written import Composition, JoinedUnits, WrittenPlan, W
 from lastbit.tables.query.derived import columns_in
 from lastbit.tables.query.query import Query
 from lastbit.tables.query.sub_query import counted_card
+from lastbit.tables.query.units import ListJoin
 
 _MOST_GROUPS = 1 << 20
 _MOST_ENTRIES = 1 << 25
@@ -196,7 +197,8 @@ def planned(
     card = counted_card(query, card)
     asked = asked_price(card, epsilon=epsilon, delta=delta, rho=rho, weights=weights)
     joined = [card.private[join.table] for join in query.all_joins if join.table in card.private]
-    check_matches(query, card, prod(table.max_rows for table in joined))
+    elements = [MOST_ELEMENTS for join in query.all_joins if isinstance(join, ListJoin)]
+    check_matches(query, card, prod([*elements, *(table.max_rows for table in joined)]))
     groups = query.groups
     ways = calibrate.ways_of(query, card, weights)
     _check(query, ways[0].measures, groups=groups, delta=asked.delta, budget=card.budget)

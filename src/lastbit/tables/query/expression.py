@@ -30,6 +30,10 @@ from lastbit.tables.limits import (
 )
 
 ColumnType: TypeAlias = Literal["integer", "number", "text", "boolean", "date", "timestamp"]
+StoredType: TypeAlias = (
+    ColumnType | Literal["integer[]", "number[]", "text[]", "boolean[]", "date[]", "timestamp[]"]
+)
+"""The type of a column in its table: a value, or a list of such values."""
 """The types of columns, on a card and in expressions."""
 
 Value: TypeAlias = int | Fraction | str | bool | date | datetime | None

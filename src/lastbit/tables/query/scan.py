@@ -58,6 +58,11 @@ class Scan:
         """Those of the sub-query and its own."""
         return self.joins if self.per_unit is None else (*self.per_unit.joins, *self.joins)
 
+    @property
+    def joined_tables(self) -> tuple[str, ...]:
+        """The names of all tables that are joined, each once."""
+        return tuple(dict.fromkeys(join.table for join in self.all_joins if join.table))
+
     def expressions(self) -> Iterator[Expression]:
         """Every expression in it."""
         yield from (key.expression for key in self.keys)

@@ -8,6 +8,7 @@ Checked  tests/tables/test_units.py
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 from math import prod
@@ -19,13 +20,14 @@ from lastbit.tables.query.expression import Expression
 from lastbit.tables.query.known_keys import public_keys
 from lastbit.tables.query.scan import Scan
 from lastbit.tables.query.types import card_types, known_of, type_of
-from lastbit.tables.query.units import PerUnit, UnitColumn, UnitKey
+from lastbit.tables.query.units import Join, ListJoin, PerUnit, UnitColumn, UnitKey
 
 
 def derived_card(card: DataCard, per_unit: PerUnit | None) -> DataCard:
     """The card with the columns of the sub-query in place of the table's; the unit stays."""
     if per_unit is None:
         return card
+    card = unrolled_card(card, per_unit.joins)
     if card.unit is None:
         problem = "groups by the unit, and each row is one"
         raise refused("a sub-query with GROUP BY", problem, "name the unit's column on the card")
@@ -36,7 +38,24 @@ def derived_card(card: DataCard, per_unit: PerUnit | None) -> DataCard:
     if len({column.name.lower() for column in found}) < len(found):
         problem = f"has two columns of one name, or one called {unit.name} that is not the unit"
         raise refused("a sub-query", problem, "rename it with AS")
-    return replace(card, columns={column.name: column for column in found}, through=())
+    own = {column.name: column for column in found}
+    return replace(card, columns=own, through=(), unrolled=None)
+
+
+def unrolled_card(card: DataCard, joins: Iterable[Join]) -> DataCard:
+    """The card, its column of lists a plain one where each element is a row."""
+    lists = [join.column for join in joins if isinstance(join, ListJoin)]
+    if not lists:
+        return card
+    own, remedy = card.column(lists[0].name), "write UNNEST(codes) of one column of lists"
+    if card.unit is None:
+        problem = "makes several rows of one, and each row is a person"
+        raise refused("UNNEST", problem, "name the unit's column on the card")
+    if len(lists) > 1:
+        raise refused("UNNEST", "is there twice, and is of one list", "ask of each by itself")
+    if lists[0].table is not None or not own.is_list:
+        raise refused(f"UNNEST({own.name})", "is not of a column of lists", remedy)
+    return card if card.unrolled == own.name else replace(card, unrolled=own.name)
 
 
 def counted_card(query: Scan, card: DataCard) -> DataCard:
@@ -50,6 +69,7 @@ def counted_card(query: Scan, card: DataCard) -> DataCard:
              max_groups
     """
     inner = query.per_unit
+    card = unrolled_card(card, query.all_joins)
     if card.unit is None or inner is None or query.joins:
         return card
     values = [public_keys(key.expression, card, inner.where) for key in inner.keys]

@@ -85,6 +85,8 @@ def card_types(card: DataCard) -> Lookup:
 
     def lookup(column: ColumnName) -> ColumnType:
         own = protected_column(card, column)
+        if own is not None and own.is_list and own.name != card.unrolled:
+            raise of_lists(own.name)
         if own is not None:
             return own.type
         for table in card.public.values():
@@ -93,6 +95,14 @@ def card_types(card: DataCard) -> Lookup:
         raise refused(f"column {column.name[:60]}", "is in no table of the card", "check its name")
 
     return lookup
+
+
+def of_lists(name: str) -> QueryRefused:
+    """A refusal of a list where one value is needed."""
+    problem = "is a column of lists, and has no one value in a row"
+    quoted = f'"{name}"' if not name.isidentifier() else name
+    remedy = f"name its elements: FROM ..., UNNEST({quoted}) AS u(element)"
+    return refused(f"column {name[:60]}", problem, remedy)
 
 
 def protected_column(card: DataCard, column: ColumnName) -> Column | None:
@@ -550,6 +560,11 @@ def may_be_missing(expression: Expression, never: frozenset[str] = frozenset()) 
             return table is not None or name not in never
         case Call("is_missing"):
             return False
+        case Call("ln" | "sqrt" | "power"):  # outside of the domain
+            return True
+        case Call("/" | "%", (first, second)):
+            zero = not isinstance(second, Constant) or not second.value
+            return zero or may_be_missing(first, never)
         case Call("coalesce" | "least" | "greatest", arguments):
             return all(may_be_missing(part, never) for part in arguments)
         case Call("case"):

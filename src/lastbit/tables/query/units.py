@@ -1,4 +1,4 @@
-"""Joins on the privacy unit, and sub-queries grouped by it, as data.
+"""Joins on the privacy unit, lists made rows, and sub-queries grouped by the unit, as data.
 
 Set-up. Neighbours differ in the rows of one unit, in all private tables of the card at once.
 
@@ -8,6 +8,15 @@ Theorem  (join on the unit) let rows r of the table and s of another private tab
 Proof    a pair (r, s) that meets has one unit, by the first condition. Whether it meets, and what
          it says, depends on r and s alone; which rows s are there, on the unit's own and on the
          secret (`compile/units.py`). A missing unit equals nothing
+Theorem  (UNNEST) let each row r of the table become a row for each element of its list: the bag
+         f(r), in which all else is as in r. Then the rows of a unit are a function of its own rows
+Proof    f looks at r alone: nothing of NULL and [], equal elements as often as they are there, the
+         first MOST_ELEMENTS of a longer list. The unit is another column, so it is that of r; and
+         the bag of all is the sum of the f(r), in which those of another unit are what they were
+So       max_rows and max_groups are of elements: a unit whose lists have n elements in all counts
+         with the weight min(1, max_rows / n) for each, and is in a group for each different one
+Theorem  inner joins, filters and ways to the unit may come before or after: each makes of a row a
+         bag of rows, or reads it, and sums of bags do not depend on the order
 Theorem  (sub-query grouped by the unit) let rows be grouped by the unit, and perhaps by more. Then
          a row of the result belongs to one unit, and a unit's rows of the result are a function of
          its own rows
@@ -58,11 +67,30 @@ class UnitJoin:
     on: tuple[tuple[Expression, ColumnName], ...]
 
 
-Join: TypeAlias = PublicJoin | UnitJoin
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListJoin:
+    """Each row with every element of its own list: in this scan, the column is the element."""
+
+    column: ColumnName
+
+    @property
+    def table(self) -> str:
+        """No table: no name of one is empty."""
+        return ""
+
+    @property
+    def on(self) -> tuple[tuple[Expression, ColumnName], ...]:
+        """No columns are compared."""
+        return ()
+
+
+Join: TypeAlias = PublicJoin | UnitJoin | ListJoin
 
 
 def join_from_json(data: Mapping[str, Any]) -> Join:
     """The join that `writing.join_json` wrote."""
+    if "unnest" in data:
+        return ListJoin(column=from_json(data["unnest"]))  # type: ignore[arg-type]  # checked there
     kind = UnitJoin if data.get("private") else PublicJoin
     pairs = ((from_json(own), from_json(other)) for own, other in data["on"])
     return kind(table=data["table"], on=tuple(pairs))  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ from lastbit.tables.query.expression import (
     value_to_json,
 )
 from lastbit.tables.query.scan import GroupKey
-from lastbit.tables.query.units import Join, PerUnit, UnitColumn, UnitJoin
+from lastbit.tables.query.units import Join, ListJoin, PerUnit, UnitColumn, UnitJoin
 
 if TYPE_CHECKING:  # which imports this file
     from lastbit.tables.query.query import Aggregate
@@ -43,7 +43,9 @@ def to_json(expression: Expression) -> Any:
 
 
 def join_json(join: Join) -> dict[str, Any]:
-    """A join; with a private table, told from one with a public table."""
+    """A join; with a private table, told from one with a public table; or with a list."""
+    if isinstance(join, ListJoin):
+        return {"unnest": to_json(join.column)}
     on = [[to_json(own), to_json(other)] for own, other in join.on]
     private = {"private": True} if isinstance(join, UnitJoin) else {}
     return {"table": join.table, "on": on, **private}

@@ -12,6 +12,7 @@ from typing import Any, cast
 from lastbit.exact import exact_text
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.limits import refused
+from lastbit.tables.query.derived import columns_in
 from lastbit.tables.query.expression import ColumnName, Constant, Expression
 from lastbit.tables.query.query import Aggregate, Function
 from lastbit.tables.query.rules import call
@@ -135,6 +136,9 @@ def bounded(
     asked = typed(expression, lookup)
     known = known_of(asked, card)
     kind = type_of(known.expression, lookup)
+    if kind == "boolean" and function == "mean" and not any(True for _ in columns_in(asked)):
+        problem = "is of a truth value that every row has"
+        raise refused(name, problem, "name a column, or write 1 and 0")
     if kind == "boolean" and function in _OF_TRUTHS:  # the mean of a condition is its share
         known = replace(known, expression=call("to_integer", known.expression))
         known, kind = replace(known, bounds=(Fraction(0), Fraction(1))), "integer"

@@ -339,13 +339,14 @@ def _whole_quotient(node: Any, resolve: Resolve) -> Expression:
     parts = taken(node, "this", "expression")
     first, second = (translated(n, resolve) for n in parts)
     # of 2.0 and 1e2 nothing but the number is left in an expression: to DuckDB they are no integers
-    return Call("/" if any(map(_is_with_point, parts)) else "//", (first, second))
+    return Call("/" if any(map(is_with_point, parts)) else "//", (first, second))
 
 
 _OF_ONE_TYPE = MappingProxyType(
     {
         **dict.fromkeys(("Add", "Sub", "Mul", "Mod", "IntDiv"), ("this", "expression")),
         **dict.fromkeys(("Neg", "Paren", "Abs", "Round", "Nullif"), ("this",)),
+        **dict.fromkeys(("Sum", "Max", "Min", "Distinct"), ("this",)),
         **dict.fromkeys(("Coalesce", "Least", "Greatest"), ("this", "expressions")),
         "Case": ("ifs", "default"),
         "If": ("true", "false"),
@@ -354,14 +355,14 @@ _OF_ONE_TYPE = MappingProxyType(
 """The parts of a node that have its type, or widen it."""
 
 
-def _is_with_point(node: Any) -> bool:
+def is_with_point(node: Any) -> bool:
     """Whether a number written with a point or an exponent makes this one no integer."""
     if kind_of(node) == "Literal":
         written = str(node.args.get("this")).lower()
         return not node.args.get("is_string") and not set(".e").isdisjoint(written)
     inner = (node.args.get(name) for name in _OF_ONE_TYPE.get(kind_of(node), ()))
     parts = [one for part in inner for one in (part if isinstance(part, list) else [part])]
-    return any(_is_with_point(one) for one in parts if one is not None)
+    return any(is_with_point(one) for one in parts if one is not None)
 
 
 def _difference(node: Any, resolve: Resolve) -> Expression:

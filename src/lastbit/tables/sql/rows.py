@@ -20,10 +20,10 @@ from lastbit.tables.query.derived import columns_in
 from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression
 from lastbit.tables.query.rules import call, check_unit_join
 from lastbit.tables.query.sub_query import derived_card
-from lastbit.tables.query.types import card_types, type_of, typed
+from lastbit.tables.query.types import card_types, of_lists, type_of, typed
 from lastbit.tables.query.units import Join, PerUnit, PublicJoin, UnitJoin
-from lastbit.tables.sql.aggregates import is_aggregate
-from lastbit.tables.sql.expressions import KNOWN_FUNCTIONS, quoted, translated
+from lastbit.tables.sql.aggregates import condition, is_aggregate
+from lastbit.tables.sql.expressions import KNOWN_FUNCTIONS, is_with_point, quoted, translated
 from lastbit.tables.sql.parse import EQUAL_COLUMNS, kind_of, name_of, names, taken
 from lastbit.tables.sql.per_unit import UnitColumns
 from lastbit.tables.sql.words import written
@@ -39,6 +39,15 @@ class OtherRows:
     called: str | None
     columns: Mapping[str, Expression]
     where: tuple[Expression, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """The elements of a list of which rows were made: what they are called here."""
+
+    columns: Mapping[str, Expression]
+    by_name: bool = True
+    """Whether a name can mean them without their table's; SELECT's own are seen by nobody else."""
 
 
 def other_rows(table: OtherTable) -> OtherRows:
@@ -60,13 +69,15 @@ class SelectedRows:
     base: DataCard
     called: str | None
     columns: Mapping[str, Expression]
-    public: Mapping[str, OtherRows]
+    public: Mapping[str, OtherRows | Elements]
     merged: frozenset[Expression] = frozenset()
     where: tuple[Expression, ...] = ()
     joins: tuple[Join, ...] = ()
     per_unit: PerUnit | None = None
     linked: Mapping[str, str] = field(default_factory=dict)
     """What tables on the way to the unit are called here, and their names on the card."""
+    with_point: frozenset[str] = frozenset()
+    """Columns, in small letters, that are made of numbers written as 2.0: to DuckDB not whole."""
 
     @property
     def card(self) -> DataCard:
@@ -90,8 +101,17 @@ class SelectedRows:
             raise refused("SELECT *", "would show rows", "ask for COUNT(*), AVG(column) ...")
         found = list(self.meant(what, table))
         if len(found) == 1:
+            if name_of(what).lower() in self.with_point:
+                self._check_divided(node, found[0])
             return found[0]
         raise self._unknown(name_of(what), *self._missing(node), many=bool(found))
+
+    def _check_divided(self, node: Any, found: Expression) -> None:
+        """That nothing is divided by // which is whole here, and to DuckDB has a fraction."""
+        divided = node.find_ancestor(exp.IntDiv) is not None
+        if divided and type_of(found, card_types(self.card)) == "integer":
+            problem = "is of a number that a sub-query writes with a point: DuckDB keeps the rest"
+            raise refused("//", problem, "divide by /, or write FLOOR(x / 7)")
 
     def _logarithm(self, node: Any) -> Expression:
         """LOG(x), which is to base 10, LOG2(x) or LOG(base, x): a quotient, to twelve places.
@@ -105,6 +125,8 @@ class SelectedRows:
     def _missing(self, node: Any) -> Iterator[str]:
         """The names in the same SELECT that mean nothing here, as columns or as its own aliases."""
         select = node.find_ancestor(exp.Select)
+        if select is None:  # a part that was taken out, as of a list of levels
+            return
         given = {item.alias.lower() for item in select.expressions if kind_of(item) == "Alias"}
         for other in select.find_all(exp.Column):
             what, table = other.this, other.args.get("table")
@@ -138,6 +160,8 @@ class SelectedRows:
             if names(table, called):
                 step = next(one for one in self.base.through if one.name == name)
                 own = {known.lower(): there for known, there in step.columns.items()}
+                equal = {named: name for name, named in step.on if named not in own.values()}
+                own |= {name.lower(): named for named, name in equal.items()}
                 for column, e in self.columns.items():
                     if e == ColumnName(column) and names(what, own.get(column.lower(), "")):
                         yield e
@@ -148,6 +172,8 @@ class SelectedRows:
 
     def _public(self) -> Iterator[tuple[str, Expression]]:
         for other in self.public.values():
+            if isinstance(other, Elements) and not other.by_name:
+                continue
             for column, expression in other.columns.items():
                 if expression not in self.merged:
                     yield column, self.of_one_unit(expression)
@@ -167,6 +193,9 @@ class SelectedRows:
     def _unknown(self, name: str, *others: str, many: bool) -> Exception:
         if many:
             return refused(name, "is in two tables", "write table.column")
+        lists = [one.name for one in self.base.columns.values() if one.is_list]
+        if self.per_unit is None and name.lower() in (one.lower() for one in lists):
+            raise of_lists(name)
         known = [*self.columns, *(column for column, _ in self._public())]
         lowered = {column.lower(): column for column in known}
         near = get_close_matches(name.lower(), lowered, n=1)
@@ -233,10 +262,16 @@ def joined(rows: SelectedRows, join: Any, other: OtherRows) -> SelectedRows:
 
 
 def joined_on(rows: SelectedRows, tests: list[Any], other: OtherRows) -> SelectedRows:
-    """The rows joined where all these equalities hold."""
+    """The rows joined where all this holds: equalities of columns, and what else is said."""
     inner = replace(rows, public={**rows.public, other.called or "": other})
-    pairs = [pair for test in tests for pair in _pairs(inner, other.table, test)]
-    return _with_join(rows, other, pairs, [])
+    parts = [part for test in tests for part in _conditions(translated(test, inner.resolve))]
+    pairs = {part: pair for part in parts if (pair := _pair(rows, other.table, part)) is not None}
+    if not pairs:
+        raise refused("JOIN ... ON", "is not an equality of columns", EQUAL_COLUMNS)
+    found = _with_join(rows, other, list(pairs.values()), [])
+    only = (found.of_one_unit(part) for part in parts if part not in pairs)
+    besides = tuple(condition(part, found.card, "JOIN ... ON") for part in only)
+    return replace(found, where=(*found.where, *besides))
 
 
 def equal_columns(join: Any) -> tuple[Any, Any]:
@@ -336,23 +371,30 @@ def _check_once(rows: SelectedRows, other: OtherRows) -> None:
         raise refused(f"JOIN {other.table.name}", "is joined twice", "join it once")
 
 
-def _pairs(rows: SelectedRows, table: OtherTable, on: Any) -> list[tuple[Expression, ColumnName]]:
-    test = translated(on, rows.resolve)
-    both = isinstance(test, Call) and test.function == "and"
-    found = []
-    for part in test.arguments if both else (test,):  # type: ignore[union-attr]
-        match part:
-            case Call("=", (own, ColumnName(_, name) as other)) if name == table.name:
-                pass
-            case Call("=", (ColumnName(_, name) as other, own)) if name == table.name:
-                pass
-            case _:
-                raise refused("JOIN ... ON", "is not an equality of columns", EQUAL_COLUMNS)
-        sides = {column.table for column in columns_in(own)}
-        if not sides or table.name in sides:
-            raise refused("JOIN ... ON", "is not an equality of columns", EQUAL_COLUMNS)
-        found.append((typed(own, card_types(rows.card)), other))
-    return found
+def _conditions(test: Expression) -> Iterator[Expression]:
+    """The conditions of which AND makes one."""
+    if isinstance(test, Call) and test.function == "and":
+        for part in test.arguments:
+            yield from _conditions(part)
+    else:
+        yield test
+
+
+def _pair(
+    rows: SelectedRows, table: OtherTable, part: Expression
+) -> tuple[Expression, ColumnName] | None:
+    """Both sides of an equality of a column of this table with something of these rows."""
+    match part:
+        case Call("=", (own, ColumnName(_, name) as other)) if name == table.name:
+            pass
+        case Call("=", (ColumnName(_, name) as other, own)) if name == table.name:
+            pass
+        case _:
+            return None
+    sides = {column.table for column in columns_in(own)}
+    if not sides or table.name in sides:
+        return None
+    return typed(own, card_types(rows.card)), other
 
 
 def item_of(item: Any) -> tuple[str | None, Any]:
@@ -375,7 +417,8 @@ def row_by_row(select: Any, rows: SelectedRows) -> SelectedRows:
     """A sub-query that works row by row: its columns written out."""
     (items,) = taken(select, "expressions", ignored=("from_", "joins", "where", "with_"))
     columns = columns_of(items, rows)
-    return replace(rows, called=None, columns=columns, public={}, merged=frozenset(), linked={})
+    made = replace(rows, called=None, columns=columns, public={}, merged=frozenset(), linked={})
+    return replace(made, with_point=_with_point(items, rows))
 
 
 def columns_of(items: list[Any], rows: SelectedRows) -> dict[str, Expression]:
@@ -412,7 +455,21 @@ def grouped_by_unit(select: Any, rows: SelectedRows) -> SelectedRows:
     for name, value in named:
         add_column(columns, name, made.selected(name, value))
     where = () if having is None else (made.condition(taken(having, "this")[0]),)
-    return rows_per_unit(rows, made.per_unit, columns, where)
+    found = rows_per_unit(rows, made.per_unit, columns, where)
+    return replace(found, with_point=_with_point(items, rows))
+
+
+def _with_point(items: list[Any], rows: SelectedRows) -> frozenset[str]:
+    """The columns that a SELECT makes of numbers with a point, or of such columns."""
+    found: set[str] = set()
+    for item in items:
+        name, value = item_of(item)
+        named = [one.name.lower() for one in value.find_all(exp.Column)]
+        if kind_of(item) == "Star":
+            found |= rows.with_point
+        elif name is not None and (is_with_point(value) or not rows.with_point.isdisjoint(named)):
+            found.add(name.lower())
+    return frozenset(found)
 
 
 def rows_per_unit(

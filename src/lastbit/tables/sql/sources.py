@@ -29,6 +29,7 @@ from lastbit.tables.sql.derived import has_aggregate
 from lastbit.tables.sql.expressions import quoted, translated
 from lastbit.tables.sql.groups import Groups, over_groups
 from lastbit.tables.sql.linked import Called, without_linked
+from lastbit.tables.sql.lists import Unrolled, with_elements, without_lists
 from lastbit.tables.sql.parse import EQUAL_COLUMNS, kind_of, name_of, names, taken
 from lastbit.tables.sql.per_unit import is_by_unit
 from lastbit.tables.sql.rows import (
@@ -69,12 +70,14 @@ class Sources:
     def question(self, select: Any) -> tuple[Query, View | None]:
         """The question that the whole statement is, and what it shows of the answer."""
         defined = self._definitions(select, {})
+        select, lists = without_lists(select)
         select, called = without_linked(select, self.card, defined)
         first = _with_names(self._from(select, defined), called)
         if isinstance(first, Groups):
+            _check_none(lists)
             groups = self._over(select, first)
             return groups.query, groups.view
-        return self.ask(select, self._rows(select, first, defined))
+        return self.ask(select, self._rows(select, first, defined, lists))
 
     def _relation(self, select: Any, defined: Defined) -> Relation:
         """What a sub-query is."""
@@ -83,13 +86,16 @@ class Sources:
         if kind_of(select) != "Select":
             raise refused("a sub-query", "is not a SELECT", "write SELECT ... FROM ...")
         defined = self._definitions(select, defined)
+        select, lists = without_lists(select)
         select, called = without_linked(select, self.card, defined)
         first = _with_names(self._from(select, defined), called)
         if isinstance(first, Groups):
+            _check_none(lists)
             return self._over(select, first)
         if isinstance(first, OtherRows) and not select.args.get("joins"):
+            _check_none(lists)
             return self._of_other(select, first)
-        rows = self._rows(select, first, defined)
+        rows = self._rows(select, first, defined, lists)
         if _is_plain(select) and select.args.get("distinct") is None:
             return row_by_row(select, rows)
         group = select.args.get("group")
@@ -178,9 +184,22 @@ class Sources:
         inner, alias = taken(source, "this", "alias")
         return _called(replace(self._relation(inner, defined), called=None), alias)
 
-    def _rows(self, select: Any, first: SelectedRows | OtherRows, defined: Defined) -> SelectedRows:
-        """The rows that a SELECT looks at: FROM, JOIN and WHERE."""
+    def _rows(
+        self,
+        select: Any,
+        first: SelectedRows | OtherRows,
+        defined: Defined,
+        lists: list[Unrolled],
+    ) -> SelectedRows:
+        """The rows that a SELECT looks at: FROM, UNNEST, JOIN and WHERE."""
         joins = [(join, self._joining(join, defined)) for join in select.args.get("joins") or []]
+        if isinstance(first, SelectedRows):
+            first = with_elements(first, lists)
+        else:
+            joins = [
+                (join, with_elements(one, lists) if isinstance(one, SelectedRows) else one)
+                for join, one in joins
+            ]
         where = select.args.get("where")
         tests = [] if where is None else taken(where, "this")
         if any(_is_bare(join) for join, _ in joins):
@@ -214,8 +233,9 @@ class Sources:
             assert isinstance(rows, SelectedRows)
             return joined(rows, join, first), joins[1:]
         after = len(joins) if place is None else place + 1
-        rows, _ = self._pooled(first, joins[:after], [])
-        return rows, joins[after:]
+        rows, left = self._pooled(first, joins[:after], [])
+        only = tuple(_condition(test, rows) for test in left)
+        return replace(rows, where=(*rows.where, *only)), joins[after:]
 
     def _pooled(
         self, first: SelectedRows | OtherRows, joins: Joins, where: list[Any]
@@ -240,15 +260,22 @@ class Sources:
                 raise refused("JOIN ... USING", "comes before the card's table", remedy)
             tests += [] if on is None else _parts(on)
         rows = own[0]
-        full = replace(rows, public={one.called or str(i): one for i, one in enumerate(waiting)})
+        full = replace(
+            rows,
+            public={**rows.public, **{one.called or str(i): one for i, one in enumerate(waiting)}},
+        )
         while waiting:
             rows, used, joined_with = _next_join(rows, full, [*tests, *where], waiting)
             tests = [test for test in tests if test not in used]
             where = [test for test in where if test not in used]
             waiting = [one for one in waiting if one is not joined_with]
-        if tests:
-            raise refused("JOIN ... ON", "is not an equality of columns", EQUAL_COLUMNS)
-        return rows, where
+        return rows, [*tests, *where]
+
+
+def _check_none(lists: list[Unrolled]) -> None:
+    """That rows which are no longer the table's have no lists."""
+    if lists:
+        raise refused("UNNEST", "is not of a list of the card's table", "write it in the innermost")
 
 
 def _is_bare(join: Any) -> bool:

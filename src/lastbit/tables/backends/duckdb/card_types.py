@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from lastbit.tables.query.expression import ColumnType
+from typing import cast
+
+from lastbit.tables.backends.duckdb.sources import element_named
+from lastbit.tables.query.expression import ColumnType, StoredType
+
+
+def stored_type_named(kind: str) -> StoredType:
+    """The type of a card that is nearest to one of DuckDB, which may be of lists of plain values.
+
+    >>> stored_type_named("VARCHAR[]"), stored_type_named("INTEGER")
+    ('text[]', 'integer')
+    """
+    element = element_named(kind)
+    return type_named(kind) if element is None else cast(StoredType, f"{type_named(element)}[]")
 
 
 def type_named(kind: str) -> ColumnType:

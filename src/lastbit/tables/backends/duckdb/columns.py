@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb
 
-from lastbit.tables.backends.duckdb.card_types import type_named
+from lastbit.tables.backends.duckdb.card_types import stored_type_named
 from lastbit.tables.backends.duckdb.engine import EngineSession, opened_all
 from lastbit.tables.backends.duckdb.files import opened
 from lastbit.tables.backends.duckdb.sources import shown, shown_columns
@@ -15,7 +15,7 @@ from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.rows import relation
 from lastbit.tables.compile.steps import identifier
-from lastbit.tables.query.expression import ColumnType, Value
+from lastbit.tables.query.expression import ColumnType, StoredType, Value
 
 
 def version_of(session: EngineSession, card: DataCard) -> str:
@@ -24,13 +24,13 @@ def version_of(session: EngineSession, card: DataCard) -> str:
     return duckdb.__version__
 
 
-def columns_of(session: EngineSession, source: Source) -> dict[str, ColumnType]:
+def columns_of(session: EngineSession, source: Source) -> dict[str, StoredType]:
     """The names and types of the source's columns; no value is looked at, so CSV is all text."""
 
-    def run(connection: Any) -> dict[str, ColumnType]:
+    def run(connection: Any) -> dict[str, StoredType]:
         with opened(source) as there:
             kinds = shown_columns(connection, there, relation())
-            return {column: type_named(kind) for column, kind in kinds.items()}
+            return {column: stored_type_named(kind) for column, kind in kinds.items()}
 
     return session.guarded(run)
 

@@ -55,7 +55,7 @@ from lastbit.tables.compile.rows import CompiledRows
 from lastbit.tables.compile.steps import REARRANGING, identifier
 from lastbit.tables.compile.units import check_matches
 from lastbit.tables.limits import sealed
-from lastbit.tables.query.expression import ColumnType
+from lastbit.tables.query.expression import StoredType
 from lastbit.tables.query.scan import Scan
 
 Result = TypeVar("Result")
@@ -180,10 +180,9 @@ _ATTACHED = "SELECT database_name FROM duckdb_databases() WHERE path IS NOT NULL
 
 def asked_tables(
     query: Scan, card: DataCard, held: ExitStack
-) -> list[tuple[str, Opened, dict[str, ColumnType]]]:
+) -> list[tuple[str, Opened, dict[str, StoredType]]]:
     """The table, then the joined ones: their names in the statement, files and columns."""
-    joined = dict.fromkeys(join.table for join in query.all_joins)
-    return names_in_statement(card, opened_all(card, joined, held))
+    return names_in_statement(card, opened_all(card, query.joined_tables, held))
 
 
 def opened_all(card: DataCard, names: Iterable[str], held: ExitStack) -> Tables[Opened]:
@@ -204,7 +203,7 @@ def _check_whole(
     connection: Any,
     name: str,
     there: Opened,
-    columns: Mapping[str, ColumnType],
+    columns: Mapping[str, StoredType],
     limits: EngineLimits,
 ) -> None:
     """Refuse a source, shown under this name, that cannot be read whole.

@@ -23,10 +23,10 @@ from uuid import UUID
 import numpy as np
 
 from lastbit.errors import InvalidParameter
-from lastbit.tables.backends.duckdb.card_types import type_named
+from lastbit.tables.backends.duckdb.card_types import stored_type_named
 from lastbit.tables.backends.duckdb.files import Opened
 from lastbit.tables.backends.duckdb.snapshot import Snapshot
-from lastbit.tables.backends.duckdb.sources import described, readable
+from lastbit.tables.backends.duckdb.sources import described, element_named, readable
 from lastbit.tables.compile.steps import identifier
 
 _TEXTUAL = (str, int, float, bool, Decimal, date, time, timedelta, UUID, np.generic)
@@ -45,7 +45,7 @@ def show_source(connection: Any, there: Opened, name: str) -> tuple[dict[str, st
         if kind == "VARCHAR"
         else identifier(c)
         for c, kind in kinds.items()
-        if readable(kind)
+        if readable(element_named(kind) or kind)
     )
     connection.execute(
         f"CREATE TEMP TABLE {identifier(name)} AS SELECT {columns} FROM {identifier(once)}"
@@ -77,7 +77,7 @@ def content(connection: Any, name: str, kinds: Mapping[str, str]) -> str:
         for salt in (1, 2)
     )
     (found,) = connection.execute(f"SELECT count(*), {sums} FROM {identifier(name)}").fetchall()
-    columns = sorted((column, type_named(kind)) for column, kind in kinds.items())
+    columns = sorted((column, stored_type_named(kind)) for column, kind in kinds.items())
     return repr((columns, found))
 
 

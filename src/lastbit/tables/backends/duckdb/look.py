@@ -9,6 +9,7 @@ is proposed only if its values are read as that.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import duckdb
@@ -17,7 +18,7 @@ from lastbit.errors import EngineFailed
 from lastbit.tables.backends.duckdb.card_types import type_named
 from lastbit.tables.backends.duckdb.engine import EngineSession
 from lastbit.tables.backends.duckdb.files import opened
-from lastbit.tables.backends.duckdb.sources import shown, textual
+from lastbit.tables.backends.duckdb.sources import element_named, shown, textual
 from lastbit.tables.card.proposal import (
     MISSING_WORDS,
     MOST_COUNTED,
@@ -57,12 +58,13 @@ def table_look(session: EngineSession, source: Source) -> TableLook:
             place = identifier(name)
             (rows,) = connection.execute(f"SELECT count(*) FROM {place}").fetchall()[0]
             looks: dict[str, ColumnLook] = {}
-            columns = list(kinds)
+            columns = [column for column in kinds if element_named(kinds[column]) is None]
             for start in range(0, len(columns), _AT_ONCE):
                 some = {column: kinds[column] for column in columns[start : start + _AT_ONCE]}
                 looks |= _looks(connection, place, some)
+            looks |= _looks_at_lists(connection, place, kinds)
             there.check_unchanged()
-            return TableLook(rows=rows, columns=looks)
+            return TableLook(rows=rows, columns={column: looks[column] for column in kinds})
 
     return _with_text_checked(session, run)
 
@@ -114,6 +116,18 @@ def _looks(connection: Any, place: str, kinds: Mapping[str, str]) -> dict[str, C
         column: _column_look(column, kinds[column], fields, histograms.get(column))
         for column, fields in found.items()
     }
+
+
+def _looks_at_lists(connection: Any, place: str, kinds: Mapping[str, str]) -> dict[str, ColumnLook]:
+    """The looks at the elements of columns of lists."""
+    found: dict[str, ColumnLook] = {}
+    for column, kind in kinds.items():
+        element, name = element_named(kind), identifier(column)
+        if element is not None:
+            rows = f"(SELECT unnest({name}) AS {name} FROM {place})"
+            (look,) = _looks(connection, rows, {column: element}).values()
+            found[column] = replace(look, is_list=True)
+    return found
 
 
 def _column_look(

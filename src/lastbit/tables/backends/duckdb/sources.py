@@ -12,9 +12,10 @@ Theorem  (locality) add, change or remove rows of one unit: every other row is r
          In Parquet and frames, text that is not UTF-8 and times out of range stop DuckDB: the
          backend looks for them in all rows and all columns of the card, whatever is asked, and
          evaluates there the casts that statements do
-Refused  columns of nested types, times of day and intervals, for some of whose values DuckDB stops;
-         times that the card declares as text: even TRY_CAST stops for some out of range. By their
-         types, so it depends on no row
+         A list is read as DuckDB has it, and each of its elements as a value of its own
+Refused  columns of other nested types, times of day and intervals, for some of whose values
+         DuckDB stops; times that the card declares as text: even TRY_CAST stops for some out of
+         range. By their types, so it depends on no row
 Checked  tests/tables/backends/test_locality.py: one row is added or changed, on the real engine
 """
 
@@ -26,7 +27,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from gzip import BadGzipFile
 from tempfile import mkstemp
-from typing import IO, Any, TypeVar
+from typing import IO, Any, TypeVar, cast
 
 from lastbit.errors import EngineFailed, InvalidParameter
 from lastbit.tables.backends import csv_records
@@ -34,7 +35,7 @@ from lastbit.tables.backends.csv_records import FIELD_END, SET_ASIDE, Header, he
 from lastbit.tables.backends.duckdb.files import CHANGED, Opened, Partition, part, without_values
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.steps import identifier, string
-from lastbit.tables.query.expression import ColumnType
+from lastbit.tables.query.expression import ColumnType, StoredType
 
 Result = TypeVar("Result")
 
@@ -42,11 +43,13 @@ _LONGEST_LINE = 1 << 22
 _PLAIN = ("BOOLEAN", "DATE", "DOUBLE", "FLOAT", "VARCHAR", "UUID", "JSON", "BLOB", '"NULL"')
 _PLAIN_STARTS = ("DECIMAL(", "ENUM(", "TIMESTAMP")
 _NEVER_STOPS = ("BIGINT", "BOOLEAN", "DATE", "DOUBLE", "FLOAT", "INTEGER")  # any bits are a value
+_IS_LIST = "has lists in the source, and plain values on the card"
+_NO_LIST = "has no lists in the source, and lists on the card"
 _NESTED = "is of a type that cannot be read row by row: nested, a time of day, a duration"
 
 
 def shown(
-    connection: Any, there: Opened, name: str, wanted: Mapping[str, ColumnType] | None = None
+    connection: Any, there: Opened, name: str, wanted: Mapping[str, StoredType] | None = None
 ) -> dict[str, str]:
     """Make the source a view of this name; its columns, and their types in DuckDB.
 
@@ -61,14 +64,27 @@ def shown(
         case kind:
             kinds, left_out = part(kind).show_source(connection, there, name)
     _check_casts(kinds, wanted or {})
-    left_out |= {column: _NESTED for column, kind in kinds.items() if not readable(kind)}
+    left_out |= _nested(kinds, wanted or {})
     found = {column: kind for column, kind in kinds.items() if column not in left_out}
     _check_columns(found, left_out, wanted or ())
     return found
 
 
+def _nested(kinds: Mapping[str, str], wanted: Mapping[str, StoredType]) -> dict[str, str]:
+    """The columns that cannot be read as they are declared, and why: by their types alone."""
+    types: dict[str, str] = {column.lower(): kind for column, kind in wanted.items()}
+    left_out: dict[str, str] = {}
+    for column, kind in kinds.items():
+        element, said = element_named(kind), types.get(column.lower())
+        if not readable(element or kind):
+            left_out[column] = _NESTED
+        elif said is not None and said.endswith("[]") != (element is not None):
+            left_out[column] = _IS_LIST if element else _NO_LIST
+    return left_out
+
+
 def shown_columns(
-    connection: Any, there: Opened, name: str, wanted: Mapping[str, ColumnType] | None = None
+    connection: Any, there: Opened, name: str, wanted: Mapping[str, StoredType] | None = None
 ) -> dict[str, str]:
     """The same for those who want no row: of CSV nothing below a header is looked at."""
     if there.source.kind != "csv":
@@ -84,19 +100,26 @@ def shown_columns(
 
 
 def reading_all(
-    connection: Any, there: Opened, name: str, columns: Mapping[str, ColumnType]
+    connection: Any, there: Opened, name: str, columns: Mapping[str, StoredType]
 ) -> str | None:
     """A statement that stops if a value in these columns does, as read or cast; None if none can.
 
     The source is shown under this name.
     """
-    wanted = {column.lower(): kind for column, kind in columns.items()}
+    wanted: dict[str, str] = {column.lower(): kind for column, kind in columns.items()}
     known = _NEVER_STOPS if len(there.names) < 2 else ()  # of several files, types may be casts
-    reads = [
-        f"bit_xor(hash({_tried(identifier(column), kind, wanted[column.lower()])}))"
-        for column, kind in described(connection, identifier(name)).items()
-        if column.lower() in wanted and kind not in known
-    ]
+    reads = []
+    for column, kind in described(connection, identifier(name)).items():
+        element, said = element_named(kind) or kind, wanted.get(column.lower())
+        if said is None or element in known:
+            continue
+        type_ = cast(ColumnType, said.removesuffix("[]"))
+        if element == kind:
+            reads.append(f"bit_xor(hash({_tried(identifier(column), kind, type_)}))")
+        else:
+            every = f"SELECT unnest({identifier(column)}) AS x FROM {identifier(name)}"
+            tried = _tried("x", element, type_)
+            reads.append(f"(SELECT bit_xor(hash({tried})) FROM ({every}))")
     return f"SELECT {', '.join(reads)} FROM {identifier(name)}" if reads else None
 
 
@@ -118,8 +141,17 @@ def textual(kind: str) -> bool:
     return kind in ("VARCHAR", "JSON") or kind.startswith("ENUM(")
 
 
+def element_named(kind: str) -> str | None:
+    """DuckDB's type of the elements of a list, or of an array; None of anything else.
+
+    >>> element_named("VARCHAR[]"), element_named("DOUBLE[3]"), element_named("DATE")
+    ('VARCHAR', 'DOUBLE', None)
+    """
+    return kind.rpartition("[")[0] if kind.endswith("]") else None
+
+
 def readable(kind: str) -> bool:
-    """Whether no value of this type of DuckDB stops it."""
+    """Whether no value of this type of DuckDB stops it; of a list's, ask of its elements."""
     if kind.endswith("]"):
         return False
     return kind in _PLAIN or kind.endswith(("INT", "INTEGER")) or kind.startswith(_PLAIN_STARTS)
@@ -136,14 +168,19 @@ def _check_columns(
         reason = reasons.get(column.lower(), "is not in the source")
         known = reason in left_out.values()
         remedy = "store its values in a plain column" if known else "check its name"
+        remedy = {
+            _IS_LIST: 'declare its type as a list, say "text[]", and ask of UNNEST(it)',
+            _NO_LIST: "store lists there: in Parquet, DuckDB, Arrow or Polars",
+        }.get(reason, remedy)
         raise InvalidParameter(f"column {column[:60]}", problem=reason, remedy=remedy)
 
 
-def _check_casts(kinds: Mapping[str, str], wanted: Mapping[str, ColumnType]) -> None:
+def _check_casts(kinds: Mapping[str, str], wanted: Mapping[str, StoredType]) -> None:
     """Refuse what even TRY_CAST stops at for some values: by types, whatever the values are."""
     types = {column.lower(): type_ for column, type_ in wanted.items()}
     for column, kind in kinds.items():
-        if kind.startswith("TIMESTAMP") and types.get(column.lower()) == "text":
+        text = types.get(column.lower()) in ("text", "text[]")
+        if kind.startswith("TIMESTAMP") and text:
             problem = "is a time in the source, but text on the card"
             remedy = 'declare type = "timestamp"; in a question, CAST(x AS TEXT) makes it text'
             raise InvalidParameter(f"column {column[:60]}", problem=problem, remedy=remedy)
@@ -167,7 +204,7 @@ def file_list(paths: Iterable[str]) -> str:
 
 
 def _parquet(
-    connection: Any, there: Opened, name: str, wanted: Mapping[str, ColumnType] | None
+    connection: Any, there: Opened, name: str, wanted: Mapping[str, StoredType] | None
 ) -> dict[str, str]:
     files: dict[tuple[tuple[tuple[str, str], ...], Partition], list[str]] = {}
     for path, partition in zip(there.names, there.said, strict=True):
@@ -196,7 +233,7 @@ def _path_columns(partition: Partition, known: Iterable[str]) -> str:
     )
 
 
-def _cast(schema: Mapping[str, str], wanted: Mapping[str, ColumnType] | None) -> str:
+def _cast(schema: Mapping[str, str], wanted: Mapping[str, StoredType] | None) -> str:
     """Each column of a file as the card has it, so that it does not matter what others have."""
     if wanted is None:
         return "*"
@@ -204,9 +241,14 @@ def _cast(schema: Mapping[str, str], wanted: Mapping[str, ColumnType] | None) ->
     types = {column.lower(): (column, kind) for column, kind in wanted.items()}
     columns = []
     for column, kind in schema.items():
-        if column.lower() in types and readable(kind):
-            alias, type_ = types[column.lower()]
+        if column.lower() in types and readable(element_named(kind) or kind):
+            alias, said = types[column.lower()]
+            type_ = cast(ColumnType, said.removesuffix("[]"))
             read = DUCKDB.read(identifier(column), type_, "other")
+            if said.endswith("[]") and element_named(kind):
+                read = f"{read.removesuffix(')')}[])"
+            elif said.endswith("[]") or element_named(kind):
+                continue  # it is not what the card says: no file is read as another kind of thing
             columns.append(f"{read} AS {identifier(alias)}")
     return ", ".join(columns) or "NULL AS nothing"
 

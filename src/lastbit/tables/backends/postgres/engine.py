@@ -16,7 +16,7 @@ import psycopg
 
 from lastbit.addresses import Address
 from lastbit.errors import EngineFailed, InvalidParameter
-from lastbit.tables.backends.engines import RawRows, Session, Spelled, check_owners
+from lastbit.tables.backends.engines import RawRows, Session, Spelled, check_owners, plain_types
 from lastbit.tables.backends.postgres.sources import (
     Found,
     contents,
@@ -104,7 +104,7 @@ def actual_tables(
     connection: Any, query: Scan, card: DataCard, *, empty: bool = False
 ) -> dict[str, Shown]:
     """The tables of a question as the statement names them; `empty`: private ones without rows."""
-    joined = dict.fromkeys(join.table for join in query.all_joins)
+    joined = query.joined_tables
     asked = {None, *joined, *(one.name for one in card.through)}
     found_tables = tables(connection, card, joined)
     actual = {
@@ -126,9 +126,11 @@ def tables(connection: Any, card: DataCard, names: Iterable[str]) -> dict[str | 
     A public one is none of the others, and no two of the way are made of one (`check_owners`):
     joined or not, each private one is looked at for that.
     """
-    known: dict[str | None, Found] = {None: found(connection, card.source, card.columns_at(0))}
+    known: dict[str | None, Found] = {
+        None: found(connection, card.source, plain_types(card.columns_at(0)))
+    }
     for place, step in enumerate(card.through, start=1):
-        what, kinds = f"linked table {step.name}", card.columns_at(place)
+        what, kinds = f"linked table {step.name}", plain_types(card.columns_at(place))
         known[step.name] = _beside(connection, card, step.source, what, kinds)
     for name, one in card.private.items():
         kinds = {column.name: column.type for column in one.columns.values()}

@@ -45,6 +45,7 @@ from lastbit.tables.backends.engines import (
     Spelled,
     Tables,
     names_in_statement,
+    plain_types,
     tables_of,
 )
 from lastbit.tables.backends.progress import told
@@ -64,7 +65,7 @@ from lastbit.tables.compile.rows import CompiledRows
 from lastbit.tables.compile.spark import SPARK
 from lastbit.tables.compile.units import check_matches
 from lastbit.tables.limits import sealed
-from lastbit.tables.query.expression import ColumnType
+from lastbit.tables.query.expression import StoredType
 from lastbit.tables.query.scan import Scan
 
 SETTINGS = MappingProxyType(
@@ -142,7 +143,7 @@ class EngineSession(Session):
         def run(session: Any) -> bytes:
             found = {}
             for table, there, columns in opened_all(session, card, [*card.public, *card.private]):
-                chosen(there, columns)
+                chosen(there, plain_types(columns))
                 found[table or ""] = repr(there.state)
             return hashlib.sha256(repr([found[name] for name in sorted(found)]).encode()).digest()
 
@@ -180,13 +181,12 @@ class EngineSession(Session):
 # sources
 
 
-Asked = list[tuple[str, Opened, dict[str, ColumnType]]]
+Asked = list[tuple[str, Opened, dict[str, StoredType]]]
 
 
 def asked_tables(session: Any, query: Scan, card: DataCard) -> Asked:
     """The table, then the joined ones: their names in the statement, frames and columns."""
-    joined = dict.fromkeys(join.table for join in query.all_joins)
-    return names_in_statement(card, opened_all(session, card, joined))
+    return names_in_statement(card, opened_all(session, card, query.joined_tables))
 
 
 def opened_all(session: Any, card: DataCard, names: Iterable[str]) -> Tables[Opened]:
@@ -194,7 +194,7 @@ def opened_all(session: Any, card: DataCard, names: Iterable[str]) -> Tables[Ope
     opener = partial(opened, session)
     found = tables_of(card, names, opener, check_unit_in_folders, check_apart, alike)
     for _, there, kinds in found:
-        check_values(there, kinds, lambda sql: run_sql(session, sql))
+        check_values(there, plain_types(kinds), lambda sql: run_sql(session, sql))
     return found
 
 
@@ -202,7 +202,7 @@ def show_tables(session: Any, asked: Asked, *, empty: set[str] | None = None) ->
     """Make the sources temporary views of the session; those named in `empty` without rows."""
     found = {}
     for place, (name, there, columns) in enumerate(asked):
-        frame = chosen(there, columns)
+        frame = chosen(there, plain_types(columns))
         if name in (empty or ()):
             # an RDD, not LIMIT 0, from which Spark would conclude that there is nothing to do
             rows = session.sparkContext._jsc.emptyRDD()
