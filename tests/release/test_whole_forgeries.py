@@ -22,6 +22,10 @@ from tests.release.test_whole import BOOKS, bolder_columns, buy_profile, forged,
 
 __all__ = ["visits"]
 
+COLUMNS = (
+    lb.Column(name="cost", type="number", bounds=(0, 50)),
+    lb.Column(name="change", type="integer", bounds=(-4, 4)),
+)
 NUMBERS = (
     "COUNT(*) AS n, COUNT(cost) AS known, COUNT(DISTINCT id) AS people, SUM(cost) AS total",
     "SUM(change) AS moved, AVG(cost) AS average, VAR_POP(cost) AS variance",
@@ -111,9 +115,7 @@ def bolder_profiles(record: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any
 
 @pytest.mark.parametrize("more", [{"at_most": 120}, {"max_groups": 2}, {}])
 def test_nothing_narrower_than_what_is_proved_is_accepted(visits, more, extent: Extent) -> None:
-    columns = [lb.Column(name="cost", type="number", bounds=(0, 50))]
-    columns += [lb.Column(name="change", type="integer", bounds=(-4, 4))]
-    table = visits(columns=columns, **more)
+    table = visits(columns=COLUMNS, **more)
     buy_profile(table)
     tried = 0
     for words, record in every_answer(table):
@@ -128,6 +130,14 @@ def test_nothing_narrower_than_what_is_proved_is_accepted(visits, more, extent: 
             tried += 1
             assert problem_of(made) is not None, f"{words}: {name}"
     assert tried > 50
+
+
+def test_without_a_profile_nothing_is_known_of_what_was_lost(visits) -> None:
+    for words, record in every_answer(visits(columns=COLUMNS)):
+        assert problem_of(record) is None, words
+        assert record.get("whole", {"profile": None})["profile"] is None
+        for name, made in narrower_cells(record) if "whole" in record else ():
+            assert problem_of(made) is not None, f"{words}: {name}"
 
 
 # ---------------------------------------------------------------- formulas by both arithmetics
