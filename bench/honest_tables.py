@@ -50,7 +50,7 @@ from lastbit.errors import LastbitError
 RESULT = report.RESULTS / "honest-tables.json"
 PAGE = report.ROOT / "docs" / "honest-tables.md"
 EPSILON, DELTA = 1, "1e-7"
-RUNS, PILOT, KIND_RUNS = 12, 4, 10
+RUNS, PILOT, KIND_RUNS = 8, 3, 10
 LEAST_INSIDE, MOST_WIDTH = 0.9, 1.5
 NOISE_COVERAGE, MOST_KIND_WIDTH = (0.94, 0.97), 1.15
 WAYS = {
