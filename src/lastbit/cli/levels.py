@@ -69,5 +69,5 @@ def _pair(text: str) -> tuple[str, str]:
     """What `--on district=code` says."""
     own, equals, theirs = text.partition("=")
     if not (own and equals and theirs):
-        raise refusal("--on", "is no pair of columns", "pass, say, district=code")
+        raise refusal("--on", "is no pair of columns", "name both, and an equals sign between them")
     return own, theirs

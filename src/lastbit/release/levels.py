@@ -261,7 +261,7 @@ def levels_question(
         keys[name] = chain.key(rows, name) or _declared_key(rows, name)
     crossed = [keys[name] for name in called if name not in chain.names]
     tests = [Call("in", (key.expression, *map(Constant, key.values or ()))) for key in crossed]
-    counted = rows.agg(n=count())
+    counted = rows.agg(**{_free_name(called): count()})
     counted = replace(counted, rows=replace(counted.rows, where=(*counted.rows.where, *tests)))
     levels = tuple(_levels(called, keys, chain, total))
     grouped = [tuple(keys[column] for column in level.columns) for level in levels]
@@ -271,6 +271,14 @@ def levels_question(
         keys=tuple(map(tuple, grouped)),
         given=_given(levels, invariants),
     )
+
+
+def _free_name(taken: Iterable[str]) -> str:
+    """What the count is called: n, unless a level is."""
+    name, lowered = "n", {other.lower() for other in taken}
+    while name in lowered:
+        name += "_"
+    return name
 
 
 def _declared_key(rows: Any, name: str) -> GroupKey:

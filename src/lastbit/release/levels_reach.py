@@ -80,7 +80,7 @@ def half_widths(
     noises: Sequence[MeasureNoise | None],
     one: int,
 ) -> list[NDArray[np.float64]]:
-    """Half of the width of each estimate's 95 % interval, in rows, by level.
+    """Half of the width of each estimate's interval, in rows, by level.
 
     `noises` has that of each level, None where numbers are given; `one` is what a row weighs.
     """
