@@ -90,8 +90,8 @@ class Storm:
             ledger.set_allowance("patients", name, Limit(epsilon=Fraction(10_000)), by="stella")
             self.tokens[name] = gate.token_made(name, name="storm", days=1)[0]
         self.seconds, self.end = seconds, 0.0
-        self.calm = min(seconds / 4, 10.0)
-        """Seconds between two kills, about; a person thinks for a tenth of it."""
+        self.calm = min(seconds / 4, 20.0)
+        """Seconds between two kills, about; a person thinks for a twentieth of it."""
         self.server: asyncio.subprocess.Process | None = None
         self.told: dict[int, set[tuple[Any, ...]]] = defaultdict(set)
         self.asked: set[int] = set()
@@ -114,7 +114,7 @@ class Storm:
             await asyncio.sleep(self.calm * (0.5 + self.choice.random()))
             assert self.server is not None
             pid = self.server.pid
-            if self.choice.random() < 0.7:
+            if self.choice.random() < 0.6:
                 for child in list(children(pid, self.choice.choice(CHILDREN)))[:1]:
                     self.kills += killed(child)
                 continue
@@ -136,7 +136,7 @@ class Storm:
             return
         try:
             for _ in range(self.choice.randrange(1, 20)):
-                await asyncio.sleep(self.calm * 0.2 * self.choice.random())
+                await asyncio.sleep(self.calm * 0.1 * self.choice.random())
                 await self._ask(line, self.choice.randrange(len(self.asked) + 3))
                 if time.monotonic() > self.end:
                     return

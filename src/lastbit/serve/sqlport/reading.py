@@ -9,6 +9,8 @@ Checked  tests/serve/test_sqlport.py
 from __future__ import annotations
 
 import asyncio
+import json
+from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ from lastbit.serve.tasks import PLANNING_MEMORY
 
 _SHOWING = 30.0
 """Seconds for an answer of the ledger to be read."""
+_MOST_KEPT = 200
 
 
 class Reader:
@@ -31,6 +34,8 @@ class Reader:
         memory = str(PLANNING_MEMORY)
         children = [Child("lastbit.serve.sqlport.reader", memory, cards=cards) for _ in range(size)]
         self._children = Children(children)
+        self._columns: OrderedDict[str, list[list[Any]]] = OrderedDict()
+        """By question: cards are the same for as long as the server runs."""
 
     async def stop(self) -> None:
         await self._children.stop()
@@ -59,10 +64,14 @@ class Reader:
     ) -> list[list[Any]]:
         """The columns that the answer will have: to the first of these that can be asked."""
         asked = [question.to_json() for question in questions]
-        request = {"do": "columns", "table": table, "questions": asked}
-        found = await self._asked({**request, "intervals": intervals}, PATIENCE_CHECKED, principal)
-        columns: list[list[Any]] = found["columns"]
-        return columns
+        request = {"do": "columns", "table": table, "questions": asked, "intervals": intervals}
+        key = json.dumps(request, sort_keys=True)
+        if key not in self._columns:  # clients ask twice: to be told of them, and when they pay
+            found = await self._asked(request, PATIENCE_CHECKED, principal)
+            self._columns[key] = found["columns"]
+            if len(self._columns) > _MOST_KEPT:
+                self._columns.popitem(last=False)
+        return self._columns[key]
 
     async def shown(
         self, table: str, question: Question, entry: int, principal: str, *, intervals: bool

@@ -503,8 +503,9 @@ class Session:
 
     def check_held(self) -> None:
         """Refuse, before anything is paid, one more result where many are fetched in part."""
-        results = [one.result for one in (*self.portals.values(), *self.cursors.values())]
-        cells = [one.cells for one in results if one is not None and one.rows]
+        portals = (portal.result for portal in self.portals.values())
+        cursors = (cursor.result for cursor in self.cursors.values())
+        cells = [one.cells for one in (*portals, *cursors) if one is not None and one.rows]
         if len(cells) >= _MOST_HELD or sum(cells) > _MOST_CELLS:
             hint = "fetch the rest, or CLOSE ALL"
             raise SqlError("54000", "too many results are fetched in part", hint=hint)
