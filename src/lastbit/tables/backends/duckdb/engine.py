@@ -51,7 +51,8 @@ from lastbit.tables.backends.engines import (
 )
 from lastbit.tables.card.schema import DataCard, EngineLimits
 from lastbit.tables.compile.duckdb import DUCKDB
-from lastbit.tables.compile.rows import CompiledRows
+from lastbit.tables.compile.rows import CompiledRows, relation
+from lastbit.tables.compile.statement import Numbers
 from lastbit.tables.compile.steps import REARRANGING, identifier
 from lastbit.tables.compile.units import check_matches
 from lastbit.tables.limits import sealed
@@ -85,10 +86,11 @@ class EngineSession(Session):
         self._databases: dict[EngineLimits, tuple[Any, str]] = {}
 
     def run(self, query: Scan, card: DataCard, spelled: Spelled) -> RawRows:
-        kept = self.units is not None and card.engine_limits.index
+        numbers = prepared_numbers(query, card)
+        kept = self.units is not None and card.engine_limits.index and numbers is None
         indexed = kept and card.source.kind in _INDEXED
         counting = part("units").units_statement(query, card) if indexed else None
-        wanted = spelled(dialect=DUCKDB, indexed=counting is not None)
+        wanted = spelled(dialect=DUCKDB, indexed=counting is not None, numbers=numbers)
 
         def run(connection: Any) -> RawRows:
             begun = time.time_ns()
@@ -96,8 +98,9 @@ class EngineSession(Session):
                 asked = asked_tables(query, card, held)
                 for name, there, columns in asked:
                     shown(connection, there, name, columns)
-                    if there.source.kind != "csv":  # which is checked where it is copied
-                        _check_whole(connection, name, there, columns, card.engine_limits)
+                    # CSV is checked where it is copied, what is prepared when it is made
+                    if there.source.kind != "csv" and not is_prepared(card, name):
+                        check_whole(connection, name, there, columns, card.engine_limits)
                 check_joins(connection, query, card)
                 index = None
                 if counting is not None:
@@ -122,7 +125,10 @@ class EngineSession(Session):
                 for table, there, columns in opened_all(card, [*card.public, *card.private], held):
                     name = f"{_CHECKED} {table or ''}"
                     kinds = shown_columns(connection, there, name, columns)
-                    _check_whole(connection, name, there, columns, card.engine_limits)
+                    if table is None and is_prepared(card):
+                        part("prepared").prepared_rows(card, held)  # refused if of another state
+                    else:
+                        check_whole(connection, name, there, columns, card.engine_limits)
                     if there.source.kind == "frame":
                         found[table or ""] = part("frame").content(connection, name, kinds)
                     else:
@@ -183,7 +189,23 @@ def asked_tables(
 ) -> list[tuple[str, Opened, dict[str, ColumnType]]]:
     """The table, then the joined ones: their names in the statement, files and columns."""
     joined = dict.fromkeys(join.table for join in query.all_joins)
-    return names_in_statement(card, opened_all(card, joined, held))
+    asked = names_in_statement(card, opened_all(card, joined, held))
+    if is_prepared(card):
+        asked[0] = (relation(), *part("prepared").prepared_rows(card, held))
+    return asked
+
+
+def is_prepared(card: DataCard, name: str = relation()) -> bool:
+    """Whether prepared rows are read in place of the source's, where a statement names it so."""
+    return card.prepared is not None and name == relation() and os.path.lexists(card.prepared)
+
+
+def prepared_numbers(query: Scan, card: DataCard) -> Numbers | None:
+    """The numbers beside prepared rows that answer this question; None if there are none."""
+    if not is_prepared(card):
+        return None
+    found: Numbers | None = part("prepared").numbers(query, card)
+    return found
 
 
 def opened_all(card: DataCard, names: Iterable[str], held: ExitStack) -> Tables[Opened]:
@@ -200,7 +222,7 @@ def check_joins(connection: Any, query: Scan, card: DataCard) -> None:
     check_matches(query, card, most)
 
 
-def _check_whole(
+def check_whole(
     connection: Any,
     name: str,
     there: Opened,
