@@ -68,6 +68,7 @@ BASE = (
     "lastbit.tables.backends.duckdb.unit_index",
     "lastbit.ledger.sqlite",
 )
+PREPARING = ("lastbit.tables.backends.duckdb.preparing",)
 ENGINES = {
     "PostgreSQL": ("lastbit.tables.backends.postgres.engine", "lastbit.tables.compile.postgres"),
     "Spark": ("lastbit.tables.backends.spark.engine", "lastbit.tables.compile.spark"),
@@ -75,6 +76,7 @@ ENGINES = {
     "frames in memory": ("lastbit.tables.backends.duckdb.frames",),
     "Delta tables": ("lastbit.tables.backends.duckdb.delta",),
     "tables of DuckDB files": ("lastbit.tables.backends.duckdb.stored_tables",),
+    "prepared tables": ("lastbit.tables.backends.duckdb.prepared", *PREPARING),
 }
 _IMPORT = re.compile(r"^from (\S+) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
 

@@ -54,20 +54,13 @@ def spared_by(card: DataCard, ledger: Place | Address | None = None) -> dict[str
     if books is not None and not (isinstance(books, Address) or is_address(books)):
         found["the ledger"] = ledger_files(books)
     if card.prepared is not None:
-        found["the prepared table"] = prepared_files(card.prepared)
+        found["the prepared table"] = [card.prepared, f"{card.prepared}/made.json"]
     sources = {"the source": card.source}
     sources |= {f"the public table {name[:60]}": one.source for name, one in card.public.items()}
     sources |= {f"the private table {name[:60]}": one for name, one in card.protected.items()}
     for what, source in sources.items():
         found[what] = [place for path in source.paths for place in (path, f"{path}.wal")]
     return found
-
-
-def prepared_files(folder: str) -> list[str]:
-    """The folder of prepared rows, and what is in it."""
-    with suppress(OSError):
-        return [folder, *(os.path.join(folder, name) for name in os.listdir(folder))]
-    return [folder]
 
 
 def holds_ledger(path: str | os.PathLike[str]) -> bool:

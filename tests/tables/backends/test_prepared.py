@@ -20,7 +20,8 @@ from lastbit.errors import CardRefused, EngineFailed, InvalidParameter, LastbitE
 from lastbit.release import Table
 from lastbit.tables import rows_of as question_rows
 from lastbit.tables.backends.duckdb import engine, prepared, preparing
-from lastbit.tables.backends.duckdb.preparing import prepare, prepared_state, unprepare
+from lastbit.tables.backends.duckdb.counted_keys import counted_scans, prepare_rows
+from lastbit.tables.backends.duckdb.preparing import prepared_state, unprepare_rows
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.read import card_from
 from lastbit.tables.card.schema import DataCard, PrivateTable, PublicTable, Source
@@ -157,7 +158,7 @@ def fingerprint(card):
 def test_the_same_integers(tmp_path, kind, unit):
     card = card_in(tmp_path, kind, unit=unit)
     before = fingerprint(unprepared(card))
-    assert prepare(card).made_now
+    assert prepare_rows(card).made_now
     for sql in QUESTIONS:
         expected, _ = ask(unprepared(card), sql)
         found, statement_text = ask(card, sql)
@@ -169,7 +170,7 @@ def test_the_same_integers(tmp_path, kind, unit):
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_the_same_integers_where_each_row_is_a_unit(tmp_path, kind):
     card = card_in(tmp_path, kind, unit=None)
-    prepare(card)
+    prepare_rows(card)
     for sql in QUESTIONS:
         if "{unit}" not in sql and "labs" not in sql:
             assert ask(card, sql)[0] == ask(unprepared(card), sql)[0]
@@ -177,7 +178,7 @@ def test_the_same_integers_where_each_row_is_a_unit(tmp_path, kind):
 
 def test_marginals_are_the_same(tmp_path):
     card = card_in(tmp_path)
-    prepare(card)
+    prepare_rows(card)
     query = parsed("SELECT cat, age, count(*) FROM t GROUP BY cat, age", card)
     marginals = ((), (0,), (1,), (0, 1))
     tables = []
@@ -203,7 +204,7 @@ def test_hostile_values_come_back_as_they_were(tmp_path):
         lines.append(f'{i % 7},"{text}",{x},{day},{day} 01:02:03,{whole},{i},yes,w')
     rows.write_text("\n".join(lines) + "\n")
     card = card_in(tmp_path, source=Source(kind="csv", paths=(str(rows),)))
-    prepare(card)
+    prepare_rows(card)
     names = ", ".join(card.columns)
     parquet = next(Path(card.prepared).glob("rows-*"))
     found = duckdb.sql(f"SELECT {names} FROM '{parquet}' ORDER BY ALL").fetchall()
@@ -218,14 +219,14 @@ def test_hostile_values_come_back_as_they_were(tmp_path):
 
 def test_a_source_that_changed_is_noticed_before_a_charge(tmp_path):
     card = card_in(tmp_path)
-    prepare(card)
+    prepare_rows(card)
     write_rows(card.source.paths[0], count=1_501)
     for call in (fingerprint, ask):
         with pytest.raises(InvalidParameter, match="another state of the source") as caught:
             call(card)
         assert "lastbit card prepare" in str(caught.value)
     assert not prepared_state(card).ready
-    assert prepare(card).made_now
+    assert prepare_rows(card).made_now
     assert ask(card)[0] == ask(unprepared(card))[0]
     assert len(list(Path(card.prepared).iterdir())) == 2
 
@@ -251,7 +252,7 @@ def swap(card):
     """The rows of another table in their place, under their name."""
     other = card_in(rows_of(card).parent.parent / "other", prepared=f"{card.prepared}2")
     write_rows(other.source.paths[0], count=1_400)
-    prepare(other)
+    prepare_rows(other)
     os.replace(rows_of(other), rows_of(card))
 
 
@@ -307,7 +308,7 @@ DAMAGE = (
 def test_what_is_not_as_it_was_made_is_refused(tmp_path, damage):
     (tmp_path / "other").mkdir()
     card = card_in(tmp_path)
-    prepare(card)
+    prepare_rows(card)
     damage(card)
     for call in (fingerprint, ask):
         with pytest.raises(InvalidParameter, match="the prepared table") as caught:
@@ -319,7 +320,7 @@ def test_what_is_not_as_it_was_made_is_refused(tmp_path, damage):
 def test_the_very_bytes_elsewhere_are_accepted(tmp_path):
     """Restored from a backup: another inode and other times, and every byte as it was."""
     card = card_in(tmp_path)
-    prepare(card)
+    prepare_rows(card)
     shutil.copytree(card.prepared, tmp_path / "backup")
     shutil.rmtree(card.prepared)
     shutil.copytree(tmp_path / "backup", card.prepared, copy_function=shutil.copyfile)
@@ -332,7 +333,7 @@ def test_the_very_bytes_elsewhere_are_accepted(tmp_path):
 @pytest.mark.parametrize("what", ["unit", "type", "version"])
 def test_another_card_is_refused(tmp_path, monkeypatch, what):
     card = card_in(tmp_path)
-    prepare(card)
+    prepare_rows(card)
     if what == "unit":
         card = replace(card, unit="name", private={})
     elif what == "type":
@@ -347,7 +348,7 @@ def test_another_card_is_refused(tmp_path, monkeypatch, what):
 def test_limits_of_the_card_may_change(tmp_path):
     """max_rows and keys are of the statement: a count of other keys is not taken for it."""
     card = card_in(tmp_path)
-    prepare(card)
+    prepare_rows(card)
     fewer = {**card.columns, "cat": Column(name="cat", type="integer", keys=(0, 1))}
     for changed in (replace(card, max_rows=3), replace(card, columns=fewer)):
         for sql in COUNTED:
@@ -361,7 +362,7 @@ def test_wrong_numbers_are_not_kept(tmp_path, monkeypatch):
     """Mutants of what is written: each must be found by counting again."""
     card = card_in(tmp_path)
     right = preparing.numbered_rows
-    counts = preparing._counting_statements(card)
+    counts = preparing.counting_statements(card, counted_scans(card))
     rows = prepared.ROWS + next(iter(counts))
     mutants = (
         f'SELECT * REPLACE ("{rows}" - 1 AS "{rows}") FROM ({{}})',
@@ -369,6 +370,7 @@ def test_wrong_numbers_are_not_kept(tmp_path, monkeypatch):
         f'SELECT * REPLACE ("{prepared.UNIT}" // 2 AS "{prepared.UNIT}") FROM ({{}})',
         f'SELECT * REPLACE (CASE WHEN x > 3 THEN 1 ELSE "{prepared.UNIT}" END AS'
         f' "{prepared.UNIT}") FROM ({{}})',
+        f'SELECT * REPLACE (coalesce("{rows}", 1) AS "{rows}") FROM ({{}})',
         "SELECT * REPLACE (x + 1 AS x) FROM ({})",
         "FROM ({}) WHERE who <> 4 OR who IS NULL",
         "FROM ({0}) UNION ALL FROM ({0}) WHERE who = 4",
@@ -378,10 +380,10 @@ def test_wrong_numbers_are_not_kept(tmp_path, monkeypatch):
             preparing, "numbered_rows", lambda *given, mutant=mutant: mutant.format(right(*given))
         )
         with pytest.raises(EngineFailed, match="not those of the source"):
-            prepare(card)
+            prepare_rows(card)
         assert os.listdir(card.prepared) == []
     monkeypatch.setattr(preparing, "numbered_rows", right)
-    assert prepare(card).made_now
+    assert prepare_rows(card).made_now
 
 
 def test_a_source_that_changes_meanwhile_is_not_noted(tmp_path, monkeypatch):
@@ -393,7 +395,7 @@ def test_a_source_that_changes_meanwhile_is_not_noted(tmp_path, monkeypatch):
 
     monkeypatch.setattr(preparing, "_check_written", changing)
     with pytest.raises(EngineFailed, match="changed while it was read"):
-        prepare(card)
+        prepare_rows(card)
     assert os.listdir(card.prepared) == []
 
 
@@ -401,7 +403,7 @@ def test_a_folder_among_the_sources_files_is_refused(tmp_path):
     card = card_in(tmp_path, "folder")
     inside = replace(card, prepared=f"{card.source.paths[0]}/part=1/ready")
     with pytest.raises(EngineFailed, match="keep prepared tables apart"):
-        prepare(inside)
+        prepare_rows(inside)
     assert os.listdir(inside.prepared) == []
 
 
@@ -416,7 +418,7 @@ def killed(*given, **named):
     found = right(*given, **named) if {after} else None
     os.kill(os.getpid(), signal.SIGKILL)
 setattr(preparing, {where!r}, killed)
-preparing.prepare(t.card_in.__globals__["rebuilt"]({folder!r}))
+t.prepare_rows(t.card_in.__globals__["rebuilt"]({folder!r}))
 """
 
 
@@ -452,7 +454,7 @@ def test_a_killed_process_leaves_nothing_that_counts(tmp_path, where, after):
     if not whole:
         with pytest.raises(InvalidParameter, match="the prepared table"):
             ask(card)
-    assert prepare(card).made_now != whole
+    assert prepare_rows(card).made_now != whole
     assert sorted(name[:5] for name in os.listdir(card.prepared)) == ["made.", "rows-"]
     assert ask(card)[0] == ask(unprepared(card))[0]
 
@@ -461,10 +463,10 @@ def test_one_process_makes_at_a_time(tmp_path):
     card = card_in(tmp_path)
     os.mkdir(card.prepared, 0o700)
     with preparing._locked(card.prepared):
-        for call in (prepare, unprepare):
+        for call in (prepare_rows, unprepare_rows):
             with pytest.raises(InvalidParameter, match="by another process"):
                 call(card)
-    assert prepare(card).made_now
+    assert prepare_rows(card).made_now
 
 
 def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch):
@@ -475,21 +477,21 @@ def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch):
 
     monkeypatch.setattr(preparing.os, "mkdir", refused)
     with pytest.raises(InvalidParameter, match="can be written") as caught:
-        prepare(card)
+        prepare_rows(card)
     assert str(tmp_path) not in str(caught.value)
 
 
 def test_only_what_was_made_is_removed(tmp_path):
     card = card_in(tmp_path)
-    assert not unprepare(card)
-    prepare(card)
+    assert not unprepare_rows(card)
+    prepare_rows(card)
     own = Path(card.prepared) / "notes.txt"
     own.write_text("mine")
     with pytest.raises(InvalidParameter, match="other files in its folder"):
-        unprepare(card)
+        unprepare_rows(card)
     assert os.listdir(card.prepared) == ["notes.txt"]
     own.unlink()
-    unprepare(card)
+    unprepare_rows(card)
     assert not os.path.lexists(card.prepared)
     assert ask(card)[0] == ask(unprepared(card))[0]
 
@@ -504,7 +506,7 @@ def test_what_is_not_there_is_not_used(tmp_path):
 
 def test_an_unchanged_file_is_not_read_for_its_digest(tmp_path, monkeypatch):
     card = card_in(tmp_path)
-    prepare(card)
+    prepare_rows(card)
     monkeypatch.setattr(prepared, "verify", lambda *given: pytest.fail("read whole"))
     ask(card)
     assert prepared_state(card).ready
@@ -512,7 +514,7 @@ def test_an_unchanged_file_is_not_read_for_its_digest(tmp_path, monkeypatch):
 
 def test_what_holds_rows_is_for_its_owner_alone(tmp_path):
     card = card_in(tmp_path)
-    prepare(card)
+    prepare_rows(card)
     assert os.stat(card.prepared).st_mode & 0o777 == 0o700
     for path in Path(card.prepared).iterdir():
         assert path.stat().st_mode & 0o777 == 0o600
@@ -521,7 +523,7 @@ def test_what_holds_rows_is_for_its_owner_alone(tmp_path):
 def test_rows_lie_by_unit_and_no_answer_rests_on_it(tmp_path):
     """The order is for speed: the same integers from the same rows in any other."""
     card = card_in(tmp_path)
-    prepare(card)
+    prepare_rows(card)
     numbers = [
         n for (n,) in duckdb.sql(f"SELECT \"{prepared.UNIT}\" FROM '{rows_of(card)}'").fetchall()
     ]
@@ -565,7 +567,7 @@ def test_a_recorded_answer_stays_free(tmp_path):
     card = card_from(text, folder=tmp_path)
     question = "SELECT cat, count(*) AS n FROM t GROUP BY cat"
     first = Table(rows=question_rows(card)).sql(question).release(epsilon=1)
-    prepare(card)
+    prepare_rows(card)
     again = Table(rows=question_rows(card)).sql(question).release(epsilon=1)
     assert first.charged and not again.charged and again.record["rows"] == first.record["rows"]
     other = Table(rows=question_rows(card)).sql("SELECT count(*) AS n FROM t").release(epsilon=1)
@@ -573,7 +575,7 @@ def test_a_recorded_answer_stays_free(tmp_path):
     write_rows(tmp_path / "t.csv", count=1_400)
     with pytest.raises(LastbitError, match="another state"):
         Table(rows=question_rows(card)).sql("SELECT count(*) AS m FROM t").release(epsilon=1)
-    unprepare(card)
+    unprepare_rows(card)
     unlike = Table(rows=question_rows(card)).sql("SELECT count(*) AS n FROM t").release(epsilon=1)
     assert unlike.charged
 
@@ -596,9 +598,9 @@ def test_columns_that_prepared_tables_need_are_refused(tmp_path):
     card = card_in(tmp_path)
     odd = {**card.columns, "Lastbit unit": Column(name="Lastbit unit", type="integer")}
     with pytest.raises(InvalidParameter, match="rename it in the source"):
-        prepare(replace(card, columns=odd))
+        prepare_rows(replace(card, columns=odd))
     with pytest.raises(InvalidParameter, match="is not on the card"):
-        prepare(unprepared(card))
+        prepare_rows(unprepared(card))
 
 
 def test_the_statement_without_numbers_is_as_before(tmp_path):

@@ -54,6 +54,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor, inf, nextafter
+from typing import TYPE_CHECKING
 
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.dialect import Dialect, Grid, Part, Shown
@@ -69,8 +70,11 @@ from lastbit.tables.measures import (
     share_of,
     weight_one,
 )
-from lastbit.tables.query.expression import ColumnName, ColumnType
+from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.scan import Scan
+
+if TYPE_CHECKING:
+    from lastbit.tables.compile.numbers import Numbers
 
 UNITS = -1
 """The block of the numbers of units."""
@@ -86,22 +90,6 @@ _EXACT = 1 << 62
 _WIDEST = 1 << 126
 _FURTHEST = 1 << 40
 _MOST_BINS = 60
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Numbers:
-    """What a prepared table shows beside each row: its unit's number, and how many rows it has.
-
-    `card` is the card with these columns, and the number as its unit: another for another unit.
-    `rows` is the column that says how many rows of the unit are in r.
-    """
-
-    card: DataCard
-    rows: str | None
-
-    def columns(self, rows: CompiledRows) -> dict[str, str]:
-        """The further column of `r`, n."""
-        return {} if self.rows is None else {rows.value(ColumnName(self.rows)).sql: "n"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,16 +130,16 @@ def statement(
     kinds = {measure.kind for measure in measures}
     chosen = selection_keys(card, measures, groups=groups)
     numbers = None if chosen is not None or "distinct" in kinds else numbers
-    own_card = card if numbers is None else numbers.card
-    rows = CompiledRows(query, own_card, secret=secret, dialect=dialect, actual=actual)
-    names, keys = rows.names, rows.key_types()
     counted = groups is None or bool(kinds & {"units", "shares"})
+    own = card if numbers is None else numbers.card_where(units_counted=counted)
+    rows = CompiledRows(query, own, secret=secret, dialect=dialect, actual=actual)
+    names, keys = rows.names, rows.key_types()
     blocks = _Blocks(rows, measures, weight=weight_one(card))
     blocks.columns |= {} if numbers is None else numbers.columns(rows)
     choosing = chosen is not None or (blocks.distinct and card.unit is not None)
     unit_type = "integer" if card.unit is None else card.column(card.unit).type
-    own = zip(["u", *names], [unit_type, *keys], strict=True)
-    choice = _Choice(tuple(own), rows.drawn_secret if choosing else "", dialect)
+    hashed = zip(["u", *names], [unit_type, *keys], strict=True)
+    choice = _Choice(tuple(hashed), rows.drawn_secret if choosing else "", dialect)
     parts = [
         *unit_rows(rows.within, grid_integer),
         *bounded_rows(rows, blocks.columns),

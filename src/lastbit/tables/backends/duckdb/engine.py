@@ -52,7 +52,6 @@ from lastbit.tables.backends.engines import (
 from lastbit.tables.card.schema import DataCard, EngineLimits
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.rows import CompiledRows, relation
-from lastbit.tables.compile.statement import Numbers
 from lastbit.tables.compile.steps import REARRANGING, identifier
 from lastbit.tables.compile.units import check_matches
 from lastbit.tables.limits import sealed
@@ -86,7 +85,7 @@ class EngineSession(Session):
         self._databases: dict[EngineLimits, tuple[Any, str]] = {}
 
     def run(self, query: Scan, card: DataCard, spelled: Spelled) -> RawRows:
-        numbers = prepared_numbers(query, card)
+        numbers = part("prepared").numbers(query, card) if is_prepared(card) else None
         kept = self.units is not None and card.engine_limits.index and numbers is None
         indexed = kept and card.source.kind in _INDEXED
         counting = part("units").units_statement(query, card) if indexed else None
@@ -198,14 +197,6 @@ def asked_tables(
 def is_prepared(card: DataCard, name: str = relation()) -> bool:
     """Whether prepared rows are read in place of the source's, where a statement names it so."""
     return card.prepared is not None and name == relation() and os.path.lexists(card.prepared)
-
-
-def prepared_numbers(query: Scan, card: DataCard) -> Numbers | None:
-    """The numbers beside prepared rows that answer this question; None if there are none."""
-    if not is_prepared(card):
-        return None
-    found: Numbers | None = part("prepared").numbers(query, card)
-    return found
 
 
 def opened_all(card: DataCard, names: Iterable[str], held: ExitStack) -> Tables[Opened]:

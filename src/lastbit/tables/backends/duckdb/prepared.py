@@ -46,7 +46,7 @@ from lastbit.tables.backends.duckdb.unit_index import counting_statement
 from lastbit.tables.backends.engines import LookedThrough
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard, Source
-from lastbit.tables.compile.statement import Numbers
+from lastbit.tables.compile.numbers import Numbers
 from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.scan import Scan
 

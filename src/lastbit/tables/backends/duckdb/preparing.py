@@ -21,7 +21,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -49,14 +49,10 @@ from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.duckdb import DUCKDB
 from lastbit.tables.compile.rows import relation
 from lastbit.tables.compile.steps import identifier, string
-from lastbit.tables.query.expression import ColumnName, ColumnType
-from lastbit.tables.query.key_values import key_of, known_values
-from lastbit.tables.query.scan import GroupKey, Scan
+from lastbit.tables.query.expression import ColumnType
+from lastbit.tables.query.scan import Scan
 
 Tell: TypeAlias = Callable[[float, str], None]
-
-MOST_COUNTS = 16
-"""The most columns whose keys are counted; each takes a pass, and a number beside every row."""
 
 _PART = "part-"
 _SETTLED = 2.0  # seconds: the coarsest clock of a file system
@@ -89,9 +85,10 @@ def prepared_state(card: DataCard) -> PreparedState | None:
         return PreparedState(ready=False, problem=error.problem)
 
 
-def prepare(card: DataCard, tell: Tell = lambda share, words: None) -> PreparedState:
-    """Make the rows of the card's source ready; nothing is done if they are, byte for byte."""
+def make_rows(card: DataCard, scans: Iterable[Scan], tell: Tell) -> PreparedState:
+    """Make the rows ready, and count for these scans; nothing is done if it was, byte for byte."""
     folder = _folder_of(card)
+    counts = counting_statements(card, scans)
     try:
         with suppress(FileExistsError):
             os.mkdir(folder, 0o700)
@@ -99,7 +96,7 @@ def prepare(card: DataCard, tell: Tell = lambda share, words: None) -> PreparedS
             _remove_parts(folder)
             whole = _is_whole(card)
             if not whole:
-                _make(card, folder, tell)
+                _make(card, folder, counts, tell)
             _remove_old(folder, read_note(folder).file)
     except OSError:
         problem, remedy = _NOT_WRITABLE, "make it, or name another under [prepared] on the card"
@@ -109,7 +106,7 @@ def prepare(card: DataCard, tell: Tell = lambda share, words: None) -> PreparedS
     return replace(state, made_now=not whole)
 
 
-def unprepare(card: DataCard) -> bool:
+def unprepare_rows(card: DataCard) -> bool:
     """Remove prepared rows; whether there were any. Other files in the folder stay, and it too."""
     folder = _folder_of(card)
     if not os.path.lexists(folder):
@@ -179,9 +176,8 @@ def _remove_old(folder: str, current: str | None) -> None:
             os.unlink(os.path.join(folder, name))
 
 
-def _make(card: DataCard, folder: str, tell: Tell) -> None:
+def _make(card: DataCard, folder: str, counts: Mapping[str, str], tell: Tell) -> None:
     state = _settled_origin(card)
-    counts = _counting_statements(card)
     part = os.path.join(folder, f"{_PART}{os.getpid()}")
     with ExitStack() as held:
         descriptor = _created(part)
@@ -240,19 +236,10 @@ def _settled_origin(card: DataCard) -> str:
     return origin(card)
 
 
-def _counting_statements(card: DataCard) -> dict[str, str]:
-    """What is counted of each unit, by digest: without keys, and by each column that has known."""
-    if card.unit is None:
-        return {}
-    keyed = [Scan(table=card.name)]
-    for column in card.columns.values():
-        key = key_of(ColumnName(column.name), card)
-        values = known_values(key, card)
-        if values is not None and len(keyed) <= MOST_COUNTS:
-            asked = GroupKey(name=column.name, expression=key, values=values)
-            keyed.append(Scan(table=card.name, keys=(asked,)))
-    statements = [counting_statement(scan, card) or "" for scan in keyed]
-    return {digest(one): one for one in statements}
+def counting_statements(card: DataCard, scans: Iterable[Scan]) -> dict[str, str]:
+    """What counts the rows of each unit for these scans, by digest."""
+    found = [counting_statement(scan, card) for scan in scans]
+    return {digest(one): one for one in found if one is not None}
 
 
 def _write_rows(
@@ -352,3 +339,4 @@ def _wrong_numbers(unit: str, counts: Mapping[str, str]) -> Iterator[str]:
         differs = "b.lo IS DISTINCT FROM c.n OR b.hi IS DISTINCT FROM c.n OR b.k <> b.every"
         joined = f"({sql}) AS c LEFT JOIN {all_of} AS b ON b.u = c.u"
         yield f"SELECT count(*) FROM {joined} WHERE {differs}"
+        yield f"SELECT count(*) FROM {_TABLE} WHERE {unit} IS NULL AND {rows} IS NOT NULL"

@@ -14,8 +14,9 @@ from lastbit.tables.backends.duckdb.engine import (
     EngineSession,
     asked_tables,
     check_joins,
-    prepared_numbers,
+    is_prepared,
 )
+from lastbit.tables.backends.duckdb.files import part
 from lastbit.tables.backends.duckdb.leftovers import remove_leftovers
 from lastbit.tables.backends.duckdb.sources import shown, shown_columns
 from lastbit.tables.backends.engines import Spelled
@@ -31,7 +32,8 @@ _WORDS = "the source could not be read, or the database cannot run this statemen
 
 def run_without_rows(session: EngineSession, query: Scan, card: DataCard, spelled: Spelled) -> None:
     """The statement on private tables without rows, and public ones with theirs."""
-    sql = spelled(dialect=DUCKDB, numbers=prepared_numbers(query, card)).sql
+    numbers = part("prepared").numbers(query, card) if is_prepared(card) else None
+    sql = spelled(dialect=DUCKDB, numbers=numbers).sql
 
     def run() -> None:
         remove_leftovers(card.engine_limits.spill_folder)
