@@ -19,9 +19,9 @@ _SAME = "Answers are the same to the last bit: only the time to read the rows ch
 def prepare(file: Path, as_json: bool) -> None:
     """Make the rows of a card's source ready, so that questions come back sooner.
 
-    The card says where, by [prepared] and path = "visits.prepared". The rows are read once, and
-    written as the card reads them, sorted by unit, into a folder that only you can read. Nothing is
-    charged. When the source changes, questions are refused until it is prepared again.
+    The card says where, by [prepared] and path = "visits.prepared". Rows are read once, and written
+    as the card reads them, sorted by unit. Only you can read that folder. Nothing is charged. When
+    the source changes, questions are refused until it is prepared again.
     """
     card = read_card(file)
     with waiting("preparing") as tell:

@@ -67,8 +67,8 @@ EXACT = (
     "mode, with keys of the operating system; no seed can be set."
 )
 PREPARED = (
-    "The card lets the rows be prepared: a second copy of what it declares of them lies in a "
-    "folder for its owner alone, until lastbit card unprepare removes it."
+    "The card lets rows be prepared: a second copy lies in a folder for its owner alone. "
+    "lastbit card unprepare removes it."
 )
 CLOCK = (
     "The price is committed before a row is read. Every row takes the same operations, and no "

@@ -596,7 +596,7 @@ def test_a_card_says_where(tmp_path, source, said, words):
 
 def test_columns_that_prepared_tables_need_are_refused(tmp_path):
     card = card_in(tmp_path)
-    odd = {**card.columns, "Lastbit unit": Column(name="Lastbit unit", type="integer")}
+    odd = {**card.columns, "Lastbit_unit": Column(name="Lastbit_unit", type="integer")}
     with pytest.raises(InvalidParameter, match="rename it in the source"):
         prepare_rows(replace(card, columns=odd))
     with pytest.raises(InvalidParameter, match="is not on the card"):

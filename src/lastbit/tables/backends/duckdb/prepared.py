@@ -51,8 +51,8 @@ from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.scan import Scan
 
 MADE = "made.json"
-UNIT = "lastbit unit"
-ROWS = "lastbit rows "
+UNIT = "lastbit_unit"
+ROWS = "lastbit_rows_"
 REMEDY = "run lastbit card prepare again, or lastbit card unprepare to read the source"
 LAYOUT = 1
 _LONGEST_NOTE = 1 << 20

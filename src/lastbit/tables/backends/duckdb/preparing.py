@@ -57,7 +57,7 @@ Tell: TypeAlias = Callable[[float, str], None]
 _PART = "part-"
 _SETTLED = 2.0  # seconds: the coarsest clock of a file system
 _TABLE = identifier(relation())
-_UNITS = identifier("lastbit units")
+_UNITS = identifier("lastbit_numbered")
 _NOT_WRITABLE = "is not a folder that can be written to"
 
 
@@ -135,7 +135,7 @@ def _folder_of(card: DataCard) -> str:
         remedy = 'add [prepared], and path = "visits.prepared", say'
         raise InvalidParameter("prepared", problem=problem, remedy=remedy)
     for column in card.columns.values():
-        if column.name.lower().startswith("lastbit "):
+        if column.name.lower().startswith("lastbit_"):
             problem, remedy = "has a name that prepared tables need", "rename it in the source"
             raise InvalidParameter(f"column {column.name[:60]}", problem=problem, remedy=remedy)
     return card.prepared
@@ -261,12 +261,12 @@ def _write_rows(
 
 def _show_typed(connection: Any, card: DataCard) -> str:
     """Write the rows as the card reads them into a private copy, shown as the table; its path."""
-    raw = identifier("lastbit raw")
+    raw = identifier("lastbit_raw")
     with ExitStack() as held:
         ((_, there, columns), *_) = engine.opened_all(card, (), held)
-        shown(connection, there, "lastbit raw", columns)
+        shown(connection, there, "lastbit_raw", columns)
         if there.source.kind != "csv":
-            engine.check_whole(connection, "lastbit raw", there, columns, card.engine_limits)
+            engine.check_whole(connection, "lastbit_raw", there, columns, card.engine_limits)
         body = typed_rows(columns, raw)
         (spilled,) = connection.execute("SELECT current_setting('temp_directory')").fetchone()
         copy = os.path.join(spilled, f"{COPY}typed")
