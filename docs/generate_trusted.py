@@ -23,10 +23,10 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-MOST = 12_326
+MOST = 12_327
 """A larger trusted base fails `make check`: raise this on purpose, and say why. Wanted: 12,000.
 
-Prepared tables took 44 of these: where they are read instead of the source, and what the statement
+Prepared tables took 46 of these: where they are read instead of the source, and what the statement
 does with their numbers. What makes and verifies them is counted apart.
 
 Rows that reach their unit through other tables took 260 more: the join, the card's way, the rules.

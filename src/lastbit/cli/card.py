@@ -75,8 +75,8 @@ def check(context: click.Context, file: Path, as_json: bool) -> None:
                 "usable": not problems,
                 "problems": listed,
                 "notes": notes,
-                "prepared": None if ready is None else ready.ready,
                 "left_out": [] if beside is None else beside.unlisted,
+                **({} if ready is None else {"prepared": ready.ready}),
             }
         )
     elif problems:

@@ -52,6 +52,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from math import ceil, floor, inf, nextafter
 from typing import TYPE_CHECKING
@@ -126,20 +127,21 @@ def statement(
     `COUNTED_UNITS`, so that units are not counted here. `numbers` are those that it shows beside
     rows; they are not used where a unit's own value is hashed.
     """
+    compiled = partial(CompiledRows, query, secret=secret, dialect=dialect, actual=actual)
+    rows = compiled(card)
+    names, keys = rows.names, rows.key_types()
     groups = query.groups
     kinds = {measure.kind for measure in measures}
+    counted = groups is None or bool(kinds & {"units", "shares"})
     chosen = selection_keys(card, measures, groups=groups)
     numbers = None if chosen is not None or "distinct" in kinds else numbers
-    counted = groups is None or bool(kinds & {"units", "shares"})
-    own = card if numbers is None else numbers.card_where(units_counted=counted)
-    rows = CompiledRows(query, own, secret=secret, dialect=dialect, actual=actual)
-    names, keys = rows.names, rows.key_types()
+    rows = rows if numbers is None else compiled(numbers.card_where(units_counted=counted))
     blocks = _Blocks(rows, measures, weight=weight_one(card))
     blocks.columns |= {} if numbers is None else numbers.columns(rows)
     choosing = chosen is not None or (blocks.distinct and card.unit is not None)
     unit_type = "integer" if card.unit is None else card.column(card.unit).type
-    hashed = zip(["u", *names], [unit_type, *keys], strict=True)
-    choice = _Choice(tuple(hashed), rows.drawn_secret if choosing else "", dialect)
+    own = zip(["u", *names], [unit_type, *keys], strict=True)
+    choice = _Choice(tuple(own), rows.drawn_secret if choosing else "", dialect)
     parts = [
         *unit_rows(rows.within, grid_integer),
         *bounded_rows(rows, blocks.columns),
