@@ -42,7 +42,10 @@ SECOND = 1e9
 OURS = "lastbit"
 FLOOR = "unordered"
 STATEMENTS = ("no bounding", FLOOR, "random order")
+PLAIN = "no bounding"
 LEDGER = "lastbit, with a ledger"
+PREPARED = {"lastbit, prepared": 3, "lastbit, prepared, with WHERE": 8}
+"""Prepared tables, with a ledger: at most so many times the plain statement."""
 # the same jobs on other tables: "even: lastbit", "named: unordered"
 OTHER_TABLES = {"even": "every unit has 10 rows", "named": "named groups"}
 PEERS = {"OpenDP": "OpenDP Polars", "Tumult": "Tumult Analytics"}
@@ -155,11 +158,12 @@ def sized(rows: int, *, peers: bool) -> list[Measurement]:
     """All lines of one size."""
     extra = [f"{table}: {job}" for table in OTHER_TABLES for job in (OURS, FLOOR)]
     extra = [LEDGER, *extra] if rows < HUGE else []
-    runs = run_all([OURS, *_statements(rows), *extra], rows)
+    runs = run_all([OURS, *PREPARED, *_statements(rows), *extra], rows)
     others = [run_peer(name, rows) for name in PEERS] if peers and rows < HUGE else []
     statements = [runs[name] for name in _statements(rows)]
     return [
         *_warm(rows, runs, statements),
+        *_prepared(rows, runs),
         *_whole(rows, runs[OURS], statements),
         *_others(rows, runs[OURS], others),
         *_memory(rows, runs[OURS], [*statements, *others]),
@@ -208,6 +212,18 @@ def _warm(rows: int, runs: dict[str, Run], statements: list[Run]) -> list[Measur
             own, other = (runs[f"{table}: {job}"] for job in (OURS, FLOOR))
             target = at_most if table == "even" else None
             lines.append(line(other, own, "warm", what=f"{FLOOR}, {told}", target=target))
+    return lines
+
+
+def _prepared(rows: int, runs: dict[str, Run]) -> list[Measurement]:
+    """Each way beside the plain statement: time, CPU time, memory."""
+    lines = []
+    for name, most in PREPARED.items():
+        line = partial(_line, f"{_size(rows)}, prepared", runs[PLAIN], runs[name])
+        target = Target(limit=most, of="ratio")
+        lines.append(line("warm", what=f"{PLAIN}, ours {name[9:]}", target=target))
+        lines.append(line("cpu", what=f"{PLAIN}, ours {name[9:]}, CPU time"))
+        lines.append(line("peak", what=f"{PLAIN}, ours {name[9:]}", reference_name=""))
     return lines
 
 

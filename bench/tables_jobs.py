@@ -19,6 +19,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -57,6 +58,56 @@ def lastbit_with_ledger(path: str) -> Job:
     folder = tempfile.mkdtemp(dir=Path(path).parent, prefix="ledger-")
     atexit.register(shutil.rmtree, folder)
     return lastbit(path, ledger=Path(folder) / "visits.ledger")
+
+
+def lastbit_prepared(path: str, *, where: str = "") -> Job:
+    """The same question of a prepared table: made before, and not timed."""
+    from lastbit.release import Table
+    from lastbit.tables import read_card, rows_of
+
+    file = Path(path).with_suffix(".toml")
+    text = CARD.format(source=Path(path).name, rows=MAX_ROWS, low=LOW, high=HIGH, last=GROUPS - 1)
+    file.write_text(text)
+    command = (sys.executable, "-m", "lastbit", "card", "prepare", str(file))
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    card = read_card(file)
+    question = f"SELECT region, COUNT(*) AS n, AVG(cost) AS cost FROM visits{where} GROUP BY region"
+
+    def job() -> float:
+        answer = Table(rows=rows_of(card)).sql(question).release(epsilon=1, fresh=True)
+        return sum(row["cells"][0]["value"] for row in answer.record["rows"])
+
+    return job
+
+
+def lastbit_prepared_where(path: str) -> Job:
+    return lastbit_prepared(path, where=" WHERE cost >= 0")
+
+
+CARD = """
+[table]
+name = "visits"
+source = "{source}"
+neighbours = "add-remove"
+[unit]
+column = "user_id"
+max_rows = {rows}
+[budget]
+epsilon = 1000000
+[ledger]
+path = "{source}.ledger"
+[prepared]
+path = "{source}.prepared"
+[columns.user_id]
+type = "integer"
+[columns.region]
+type = "integer"
+bounds = [0, {last}]
+[columns.cost]
+type = "number"
+bounds = [{low}, {high}]
+nullable = false
+"""
 
 
 def unprivate(statement: str) -> Callable[[str], Job]:
@@ -174,6 +225,8 @@ def tumult(path: str) -> Job:
 JOBS: dict[str, tuple[str, Callable[[str], Job]]] = {
     "lastbit": ("lastbit", lastbit),
     "lastbit, with a ledger": ("lastbit", lastbit_with_ledger),
+    "lastbit, prepared": ("lastbit", lastbit_prepared),
+    "lastbit, prepared, with WHERE": ("lastbit", lastbit_prepared_where),
     "no bounding": ("duckdb", unprivate(_ASKED.format("{table}"))),
     "unordered": ("duckdb", unprivate(_UNORDERED)),
     "random order": ("duckdb", unprivate(_RANDOM)),

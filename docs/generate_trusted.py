@@ -23,8 +23,11 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-MOST = 12_470
+MOST = 12_515
 """A larger trusted base fails `make check`: raise this on purpose, and say why. Wanted: 12,000.
+
+Prepared tables took 46 of these: where they are read instead of the source, and what the statement
+does with their numbers. What makes and verifies them is counted apart.
 
 Rows that reach their unit through other tables took 260 more: the join, the card's way, the rules.
 That no table is on a card with two units took 13. Lists, of which UNNEST makes rows, took 185.
@@ -68,6 +71,7 @@ BASE = (
     "lastbit.tables.backends.duckdb.unit_index",
     "lastbit.ledger.sqlite",
 )
+PREPARING = ("lastbit.tables.backends.duckdb.preparing",)
 ENGINES = {
     "PostgreSQL": ("lastbit.tables.backends.postgres.engine", "lastbit.tables.compile.postgres"),
     "Spark": ("lastbit.tables.backends.spark.engine", "lastbit.tables.compile.spark"),
@@ -75,6 +79,7 @@ ENGINES = {
     "frames in memory": ("lastbit.tables.backends.duckdb.frames",),
     "Delta tables": ("lastbit.tables.backends.duckdb.delta",),
     "tables of DuckDB files": ("lastbit.tables.backends.duckdb.stored_tables",),
+    "prepared tables": ("lastbit.tables.backends.duckdb.prepared", *PREPARING),
 }
 _IMPORT = re.compile(r"^from (\S+) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
 

@@ -11,6 +11,7 @@ from docs.generate_trusted import BASE, ENGINES, SOURCE, closure, module_of
 BY_NAME = {
     "lastbit.tables.backends.duckdb.delta",
     "lastbit.tables.backends.duckdb.frames",
+    "lastbit.tables.backends.duckdb.prepared",
     "lastbit.tables.backends.duckdb.stored_tables",
 }
 NO_CHARGE_NEEDS = {  # the files that name these say so: they are for stewards, auditors and people

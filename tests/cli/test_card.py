@@ -404,3 +404,61 @@ def test_whole_numbers_between_near_bounds_have_keys() -> None:
     )
     page = " ".join(succeeded("card", "check", "visits.toml").split())
     assert "No keys: region, day, year. Grouping" in page
+
+
+# ---------------------------------------------------------------- prepare, unprepare
+
+
+def prepared_card() -> None:
+    """Decided, and with a folder for prepared rows."""
+    succeeded("card", "new", visits())
+    decided("visits.toml")
+    text = Path("visits.toml").read_text("utf-8")
+    Path("visits.toml").write_text(f'{text}\n[prepared]\npath = "ready"\n', "utf-8")
+
+
+def test_rows_are_prepared_and_removed():
+    prepared_card()
+    assert "is not made yet" in " ".join(succeeded("card", "check", "visits.toml").split())
+    assert read("card", "check", "visits.toml")["prepared"] is False
+    page = without_values(succeeded("card", "prepare", "visits.toml"))
+    assert "prepared" in page and "you alone" in page
+    assert "was prepared already" in succeeded("card", "prepare", "visits.toml")
+    assert read("card", "prepare", "visits.toml")["made_now"] is False
+    assert "ready, 0." in without_values(succeeded("card", "check", "visits.toml"))
+    assert read("card", "check", "visits.toml")["prepared"] is True
+    asked = "SELECT COUNT(*) AS n FROM visits"
+    succeeded("query", "visits.toml", asked, "--epsilon", "1")
+    duckdb.execute("COPY (SELECT 1 AS patient_id, 'x' AS region, 1e0 AS cost) TO 'more.parquet'")
+    duckdb.execute(
+        "COPY (FROM read_parquet(['visits.parquet', 'more.parquet'], union_by_name = true))"
+        " TO 'visits.parquet'"
+    )
+    assert "another state" in " ".join(succeeded("card", "check", "visits.toml").split())
+    words = refused("query", "visits.toml", asked, "--epsilon", "1")
+    assert "another state of the source" in words and "card unprepare" in words
+    assert "removed" in succeeded("card", "unprepare", "visits.toml")
+    assert "was not prepared" in succeeded("card", "unprepare", "visits.toml")
+    assert read("card", "unprepare", "visits.toml") == {"card": "visits.toml", "removed": False}
+    assert not Path("ready").exists()
+
+
+def test_a_card_without_a_folder_is_not_prepared():
+    succeeded("card", "new", visits())
+    decided("visits.toml")
+    for name in ("prepare", "unprepare"):
+        assert "add [prepared]" in refused("card", name, "visits.toml")
+    assert "prepared" not in succeeded("card", "check", "visits.toml")
+    assert "prepared" not in read("card", "check", "visits.toml")
+
+
+def test_prepared_rows_are_not_written_over():
+    prepared_card()
+    succeeded("card", "prepare", "visits.toml")
+    asked = ("query", "visits.toml", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "1")
+    assert "the prepared table" in refused(*asked, "--out", "ready/made.json")
+
+
+def test_the_checklist_knows_the_second_copy():
+    prepared_card()
+    assert "a second copy" in " ".join(succeeded("report", "visits.toml", "--checklist").split())

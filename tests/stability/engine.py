@@ -3,7 +3,9 @@
 import pyarrow
 from pyarrow import parquet
 
-from lastbit.tables.backends.duckdb.unit_index import units_statement
+from lastbit.tables.backends.duckdb.prepared import digest, numbers_among
+from lastbit.tables.backends.duckdb.preparing import numbered_rows, typed_rows
+from lastbit.tables.backends.duckdb.unit_index import counting_statement, units_statement
 from lastbit.tables.compile.duckdb import DUCKDB, DuckDBDialect
 from lastbit.tables.compile.rows import private_relation, relation
 from lastbit.tables.compile.statement import COUNTED_UNITS, statement
@@ -52,11 +54,12 @@ class Engine:
     """Runs a case's statement on rows; `changed` rewrites its text first, for mutants.
 
     With a `folder`, rows go through a Parquet file, whose statistics leave NaN out. If `indexed`,
-    rows of units are counted by a statement of their own, as for the index beside a ledger.
+    rows of units are counted by a statement of their own, as for the index beside a ledger. If
+    `prepared`, rows are as `card prepare` writes them, with the count of the case's own statement.
     """
 
-    def __init__(self, folder=None, dialect=DUCKDB, *, indexed=False):
-        self.dialect, self.indexed = dialect, indexed
+    def __init__(self, folder=None, dialect=DUCKDB, *, indexed=False, prepared=False):
+        self.dialect, self.indexed, self.prepared = dialect, indexed, prepared
         self.context = connected()
         self.connection = self.context.__enter__()
         self.connection.execute("SET threads = 1")
@@ -91,10 +94,28 @@ class Engine:
             values = [list(column) for column in zip(*rows, strict=True)]
             self.connection.execute(f"INSERT INTO {identifier(name)} SELECT {lists}", values)
 
+    def _fill_table(self, case, rows, counts):
+        if not self.prepared:
+            self.fill(relation(), rows, COLUMNS)
+            return
+        fields = ", ".join(f"{identifier(c)} {kind}" for c, kind in COLUMNS.items())
+        self.connection.execute(f"CREATE TEMP TABLE IF NOT EXISTS raw ({fields})")
+        self.fill("raw", rows, COLUMNS)
+        self._show(typed_rows(case.card.columns_at(0), "raw"))
+        if case.card.unit is not None:
+            self._show(numbered_rows(self.connection, case.card, counts))
+
+    def _show(self, body):
+        self.connection.execute(f"CREATE OR REPLACE TEMP TABLE shown AS {body}")
+        self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {relation()} AS FROM shown")
+
     def run(self, case, rows, changed=None, labs=None):
         """The aggregates of these rows; `labs` are those of the case, unless given."""
         labs = case.labs if labs is None else labs
         counting = units_statement(case.query, case.card) if self.indexed else None
+        own = counting_statement(case.query, case.card) if self.prepared else None
+        counts = {} if own is None else {digest(own): own}
+        numbers = numbers_among(case.query, case.card, counts) if self.prepared else None
         wanted = statement(
             case.query,
             case.card,
@@ -102,12 +123,13 @@ class Engine:
             secret=SECRET,
             dialect=self.dialect,
             indexed=counting is not None,
+            numbers=numbers,
         )
         sql = wanted.sql if changed is None else changed(wanted.sql)
         if self.file:
             self._written(rows)
         else:
-            self.fill(relation(), rows, COLUMNS)
+            self._fill_table(case, rows, counts)
         if case.places != self.places:
             self.fill(relation("places"), case.places, PUBLIC)
             self.places = case.places

@@ -40,6 +40,13 @@ def indexed():
     found.close()
 
 
+@pytest.fixture(scope="module")
+def prepared():
+    found = Engine(prepared=True)
+    yield found
+    found.close()
+
+
 def judged(engine, case):
     """Nobody moves a measure further than claimed, and every integer is the reference's."""
     base = engine.run(case, case.rows)
@@ -82,6 +89,11 @@ def test_from_parquet(parquet, extent):
 @pytest.mark.parametrize("kind", ["declared", "found"])
 def test_with_the_index_of_rows_per_unit(indexed, extent, kind):
     forced(indexed, kind, extent.generated(10, 120))
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *UNIT_KINDS])
+def test_from_prepared_rows(prepared, extent, kind):
+    forced(prepared, kind, extent.generated(5, 120))
 
 
 # 4 kinds of questions, 150 cases of 2 or 3 units that come, go or change: LASTBIT_TIMES=7 for 10**4

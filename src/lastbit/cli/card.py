@@ -13,6 +13,7 @@ from lastbit.cli.drafting import listed_names, new, open_lines
 from lastbit.cli.ledger import budget_words, money
 from lastbit.cli.options import PATH, group, json_option
 from lastbit.cli.output import WIDTH, Columns, Facts, Heading, Part, printable, show, show_json
+from lastbit.cli.preparing import prepare, state_words, unprepare
 from lastbit.cli.tune import profile, tune
 from lastbit.exact import exact_text
 from lastbit.place_names import is_address
@@ -26,6 +27,7 @@ from lastbit.tables import (
     compared,
     examined,
     known_values,
+    prepared_state,
     taken_from_data,
 )
 
@@ -40,8 +42,10 @@ def card() -> None:
 
 
 card.add_command(new)
+card.add_command(prepare)
 card.add_command(profile)
 card.add_command(tune)
+card.add_command(unprepare)
 
 
 @card.command(example="check visits.toml")
@@ -62,7 +66,7 @@ def check(context: click.Context, file: Path, as_json: bool) -> None:
         fields = ("line", "where", "problem", "remedy", "undecided")
         names = ("line", "field", "problem", "remedy", "undecided")
         listed = [dict(zip(names, (getattr(p, f) for f in fields), strict=True)) for p in problems]
-        notes = []
+        notes, ready = [], None if found.card is None else prepared_state(found.card)
         if found.card is not None and beside is not None:
             notes = [*_notes(found.card), *marks, *beside.notes]
         show_json(
@@ -72,6 +76,7 @@ def check(context: click.Context, file: Path, as_json: bool) -> None:
                 "problems": listed,
                 "notes": notes,
                 "left_out": [] if beside is None else beside.unlisted,
+                **({} if ready is None else {"prepared": ready.ready}),
             }
         )
     elif problems:
@@ -96,6 +101,7 @@ def _marks(file: Path) -> list[str]:
 def _card_page(card: DataCard, beside: Compared, folder: Path, marks: Sequence[str]) -> list[Part]:
     """What a card declares, and what follows for those who ask."""
     users = "everybody who can read the files" if card.users is None else listed_names(card.users)
+    ready = prepared_state(card)
     unit = "each row is a different person"
     if card.unit is not None:
         groups = "" if card.max_groups is None else f" and {card.max_groups} groups"
@@ -111,6 +117,7 @@ def _card_page(card: DataCard, beside: Compared, folder: Path, marks: Sequence[s
         ("ledger", printable(_relative(card.ledger or "", folder), 200)),
         ("who may ask", users or "nobody"),
         *(("engine", words) for words in _engine(card.engine_limits, folder)),
+        *([] if ready is None else [("prepared", state_words(ready))]),
     ]
     for one in card.through:
         pairs = ", ".join(f"{own} = {other}" for own, other in one.on)

@@ -53,6 +53,8 @@ def spared_by(card: DataCard, ledger: Place | Address | None = None) -> dict[str
     books = card.ledger if ledger is None else ledger
     if books is not None and not (isinstance(books, Address) or is_address(books)):
         found["the ledger"] = ledger_files(books)
+    if card.prepared is not None:
+        found["the prepared table"] = [card.prepared, f"{card.prepared}/made.json"]
     sources = {"the source": card.source}
     sources |= {f"the public table {name[:60]}": one.source for name, one in card.public.items()}
     sources |= {f"the private table {name[:60]}": one for name, one in card.protected.items()}

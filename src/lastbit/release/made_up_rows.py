@@ -122,6 +122,7 @@ def made_up(
             users=None,
             account=None,
             accepted_data=False,
+            prepared=None,
             file=None,
         )
         if count:

@@ -66,6 +66,10 @@ EXACT = (
     "number stands between the draw and the release. Random bits are AES-256 in counter "
     "mode, with keys of the operating system; no seed can be set."
 )
+PREPARED = (
+    "The card lets rows be prepared: a second copy lies in a folder for its owner alone. "
+    "lastbit card unprepare removes it."
+)
 CLOCK = (
     "The price is committed before a row is read. Every row takes the same operations, and no "
     "error shows a value. No ε covers how long an answer takes; lastbit serve gives answers at "
@@ -505,6 +509,8 @@ def _access(about: Deployment) -> Iterator[Item]:
         )
     yield Item(
         "How are the data protected where they are stored and computed on?",
+        known="" if about.card.prepared is None else PREPARED,
+        source="" if about.card.prepared is None else "card",
         people="Say how they are encrypted, backed up and deleted; a breach voids the promise.",
     )
 

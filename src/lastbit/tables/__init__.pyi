@@ -6,6 +6,12 @@ from lastbit.tables.backends.columns import (
     unit_look as unit_look,
 )
 from lastbit.tables.backends.csv_records import Header as Header, check_records as check_records
+from lastbit.tables.backends.duckdb.counted_keys import prepare_rows as prepare_rows
+from lastbit.tables.backends.duckdb.preparing import (
+    PreparedState as PreparedState,
+    prepared_state as prepared_state,
+    unprepare_rows as unprepare_rows,
+)
 from lastbit.tables.backends.duckdb.public import check_public_apart as check_public_apart
 from lastbit.tables.backends.duckdb.snapshot import (
     is_connection as is_connection,

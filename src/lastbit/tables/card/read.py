@@ -103,6 +103,7 @@ class _Sections(Fields):
             "public": self._public(name, source),
             "private": self._private(),
             "through": through,
+            "prepared": self._prepared(source, through),
             "rows": self._rows(table.get("rows")),
         }
         return None if self.found else self.attempt(("unit",), lambda: with_way(DataCard(**values)))
@@ -333,6 +334,22 @@ class _Sections(Fields):
                     self.wrong(path, "is not a size", 'write "500MB", "8GB" or "2TB", say')
         return EngineLimits(**found)
 
+    def _prepared(self, source: Source | None, through: tuple[LinkedTable, ...]) -> str | None:
+        """The folder for prepared rows, if the card names one."""
+        if "prepared" not in self.data:
+            return None
+        path, remedy = ("prepared", "path"), 'write path = "visits.prepared"'
+        text = self.text(path, self._table("prepared", ("path",)).get("path"), remedy)
+        if source is not None and source.kind not in ("csv", "parquet", "duckdb"):
+            problem = f"is for files, and the table is on {source.engine}"
+            self.wrong(("prepared",), problem, "drop it")
+        if through:
+            problem = "is for tables that have the unit's column themselves"
+            self.wrong(("prepared",), problem, "drop it, or join the tables into one file")
+        if "://" in text:
+            self.wrong(path, "is not a folder here", remedy)
+        return str((self.folder / text).absolute()) if text else None
+
     def _public(self, table: str, own: Source | None) -> dict[str, PublicTable]:
         found = {}
         section = self.section("public", needed=False)
@@ -459,7 +476,7 @@ class _Sections(Fields):
 
 _SECTIONS = (
     *("table", "unit", "budget", "ledger", "access", "engine"),
-    *("columns", "public", "private", "through"),
+    *("columns", "public", "private", "through", "prepared"),
 )
 _SIZE = re.compile(r"[1-9][0-9]{0,5}(MB|GB|TB)")
 _MOST_ROWS_SAID = 10**12

@@ -195,6 +195,8 @@ class DataCard:
     and a plan says how much of a group an error is; never by the rows that are there."""
     at_most: int | None = None
     """No unit has more rows, as is publicly known; whole intervals rest on it, and no plan does."""
+    prepared: str | None = None
+    """The folder for rows made ready once, if the card names one; `duckdb/prepared.py`."""
     file: str | None = field(default=None, compare=False)
     """Where the card was read, if it was: a file that nothing may be written over."""
     unrolled: str | None = None

@@ -15,12 +15,16 @@ Checked  tests/stability/test_marginals.py (on the real engine, with mutants)
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.dialect import Dialect, Shown
 from lastbit.tables.compile.rows import AS_ON_THE_CARD, CompiledRows
 from lastbit.tables.compile.statement import Statement, bounded_rows, weights
 from lastbit.tables.query.scan import Marginal, Scan
+
+if TYPE_CHECKING:
+    from lastbit.tables.compile.numbers import Numbers
 
 
 def marginals_statement(
@@ -31,15 +35,18 @@ def marginals_statement(
     dialect: Dialect,
     actual: Mapping[str, Shown] = AS_ON_THE_CARD,
     indexed: bool = False,
+    numbers: Numbers | None = None,
 ) -> Statement:
     """Its columns are the number of the marginal, all keys and the sum of the weights.
 
     A marginal is given by the places of its columns among the keys of the query, which must all be
-    declared. `indexed` is that of `statement`.
+    declared. `indexed` and `numbers` are those of `statement`.
     """
-    rows = CompiledRows(query, card, dialect=dialect, actual=actual)
+    own = card if numbers is None else numbers.card_where(units_counted=False)
+    rows = CompiledRows(query, own, dialect=dialect, actual=actual)
     names, types = rows.names, rows.key_types()
-    parts = [*bounded_rows(rows, {}), *weights(card, dialect, paired=False, indexed=indexed)]
+    weighed = weights(card, dialect, paired=False, indexed=indexed, numbers=numbers)
+    parts = [*bounded_rows(rows, {} if numbers is None else numbers.columns(rows)), *weighed]
     last = len(names) - 1
     everything = (1 << len(names)) - 1  # a bit of GROUPING is 1 where its column is not grouped by
     masks = [everything - sum(1 << (last - place) for place in one) for one in marginals]

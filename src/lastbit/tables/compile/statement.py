@@ -52,8 +52,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from math import ceil, floor, inf, nextafter
+from typing import TYPE_CHECKING
 
 from lastbit.tables.card.schema import DataCard
 from lastbit.tables.compile.dialect import Dialect, Grid, Part, Shown
@@ -71,6 +73,9 @@ from lastbit.tables.measures import (
 )
 from lastbit.tables.query.expression import ColumnType
 from lastbit.tables.query.scan import Scan
+
+if TYPE_CHECKING:
+    from lastbit.tables.compile.numbers import Numbers
 
 UNITS = -1
 """The block of the numbers of units."""
@@ -113,20 +118,26 @@ def statement(
     dialect: Dialect,
     actual: Mapping[str, Shown] = AS_ON_THE_CARD,
     indexed: bool = False,
+    numbers: Numbers | None = None,
 ) -> Statement:
     """The statement with the meaning of its columns, in the text of this engine.
 
     `secret` decides which keys a unit keeps. `actual` is what the engine shows of the sources
     (`rows.CompiledRows`). `indexed` says that it shows what `duckdb/unit_index.py` counts as
-    `COUNTED_UNITS`, so that units are not counted here.
+    `COUNTED_UNITS`, so that units are not counted here. `numbers` are those that it shows beside
+    rows; they are not used where a unit's own value is hashed.
     """
-    rows = CompiledRows(query, card, secret=secret, dialect=dialect, actual=actual)
+    compiled = partial(CompiledRows, query, secret=secret, dialect=dialect, actual=actual)
+    rows = compiled(card)
     names, keys = rows.names, rows.key_types()
     groups = query.groups
     kinds = {measure.kind for measure in measures}
     counted = groups is None or bool(kinds & {"units", "shares"})
     chosen = selection_keys(card, measures, groups=groups)
+    numbers = None if chosen is not None or "distinct" in kinds else numbers
+    rows = rows if numbers is None else compiled(numbers.card_where(units_counted=counted))
     blocks = _Blocks(rows, measures, weight=weight_one(card))
+    blocks.columns |= {} if numbers is None else numbers.columns(rows)
     choosing = chosen is not None or (blocks.distinct and card.unit is not None)
     unit_type = "integer" if card.unit is None else card.column(card.unit).type
     own = zip(["u", *names], [unit_type, *keys], strict=True)
@@ -136,7 +147,7 @@ def statement(
         *bounded_rows(rows, blocks.columns),
         *(() if chosen is None else choice.of_keys(chosen)),
         *(() if chosen is None or "shares" not in kinds else choice.shares(chosen)),
-        *weights(card, dialect, paired=chosen is not None, indexed=indexed),
+        *weights(card, dialect, paired=chosen is not None, indexed=indexed, numbers=numbers),
         *_named_values(blocks, choice, card),
     ]
     weighed = "" if chosen is None else "q" if "shares" in kinds else "k"
@@ -160,7 +171,12 @@ def bounded_rows(rows: CompiledRows, columns: dict[str, str]) -> Iterator[str]:
 
 
 def weights(
-    card: DataCard, dialect: Dialect, *, paired: bool, indexed: bool = False
+    card: DataCard,
+    dialect: Dialect,
+    *,
+    paired: bool,
+    indexed: bool = False,
+    numbers: Numbers | None = None,
 ) -> Iterator[str]:
     """The weights of units with many rows, and all rows with theirs."""
     one, most, part = weight_one(card), card.max_rows, dialect.part
@@ -168,8 +184,10 @@ def weights(
     if card.unit is None:
         yield part("s", f"SELECT *, {whole} AS w FROM r")
         return
-    if dialect.bounding == "window":  # rows are read once, and meet once
-        counted = dialect.nested("SELECT r.*, count(*) OVER (PARTITION BY u) AS n FROM r")
+    beside = numbers is not None and numbers.rows is not None  # n is in r
+    if dialect.bounding == "window" or beside:  # rows are read once, and meet once
+        window = dialect.nested("SELECT r.*, count(*) OVER (PARTITION BY u) AS n FROM r")
+        counted = "r" if beside else window
         share = dialect.share.format(total=most * one, count="n")
         weight = f"CASE WHEN n > {most} THEN {share} ELSE {whole} END AS w"
         yield part("s", f"SELECT *, {weight} FROM {counted}")

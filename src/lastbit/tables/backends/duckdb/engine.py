@@ -51,7 +51,7 @@ from lastbit.tables.backends.engines import (
 )
 from lastbit.tables.card.schema import DataCard, EngineLimits
 from lastbit.tables.compile.duckdb import DUCKDB
-from lastbit.tables.compile.rows import CompiledRows
+from lastbit.tables.compile.rows import CompiledRows, relation
 from lastbit.tables.compile.steps import REARRANGING, identifier
 from lastbit.tables.compile.units import check_matches
 from lastbit.tables.limits import sealed
@@ -85,10 +85,11 @@ class EngineSession(Session):
         self._databases: dict[EngineLimits, tuple[Any, str]] = {}
 
     def run(self, query: Scan, card: DataCard, spelled: Spelled) -> RawRows:
-        kept = self.units is not None and card.engine_limits.index
+        numbers = part("prepared").numbers(query, card) if is_prepared(card) else None
+        kept = self.units is not None and card.engine_limits.index and numbers is None
         indexed = kept and card.source.kind in _INDEXED
         counting = part("units").units_statement(query, card) if indexed else None
-        wanted = spelled(dialect=DUCKDB, indexed=counting is not None)
+        wanted = spelled(dialect=DUCKDB, indexed=counting is not None, numbers=numbers)
 
         def run(connection: Any) -> RawRows:
             begun = time.time_ns()
@@ -96,8 +97,9 @@ class EngineSession(Session):
                 asked = asked_tables(query, card, held)
                 for name, there, columns in asked:
                     shown(connection, there, name, columns)
-                    if there.source.kind != "csv":  # which is checked where it is copied
-                        _check_whole(connection, name, there, columns, card.engine_limits)
+                    # CSV is checked where it is copied, what is prepared when it is made
+                    if there.source.kind != "csv" and not is_prepared(card, name):
+                        check_whole(connection, name, there, columns, card.engine_limits)
                 check_joins(connection, query, card)
                 index = None
                 if counting is not None:
@@ -122,7 +124,10 @@ class EngineSession(Session):
                 for table, there, columns in opened_all(card, [*card.public, *card.private], held):
                     name = f"{_CHECKED} {table or ''}"
                     kinds = shown_columns(connection, there, name, columns)
-                    _check_whole(connection, name, there, columns, card.engine_limits)
+                    if table is None and is_prepared(card):
+                        part("prepared").prepared_rows(card, held)  # refused if of another state
+                    else:
+                        check_whole(connection, name, there, columns, card.engine_limits)
                     if there.source.kind == "frame":
                         found[table or ""] = part("frame").content(connection, name, kinds)
                     else:
@@ -182,7 +187,15 @@ def asked_tables(
     query: Scan, card: DataCard, held: ExitStack
 ) -> list[tuple[str, Opened, dict[str, StoredType]]]:
     """The table, then the joined ones: their names in the statement, files and columns."""
-    return names_in_statement(card, opened_all(card, query.joined_tables, held))
+    asked = names_in_statement(card, opened_all(card, query.joined_tables, held))
+    if is_prepared(card):
+        asked[0] = (relation(), *part("prepared").prepared_rows(card, held))
+    return asked
+
+
+def is_prepared(card: DataCard, name: str = relation()) -> bool:
+    """Whether prepared rows are read in place of the source's, where a statement names it so."""
+    return card.prepared is not None and name == relation() and os.path.lexists(card.prepared)
 
 
 def opened_all(card: DataCard, names: Iterable[str], held: ExitStack) -> Tables[Opened]:
@@ -199,7 +212,7 @@ def check_joins(connection: Any, query: Scan, card: DataCard) -> None:
     check_matches(query, card, most)
 
 
-def _check_whole(
+def check_whole(
     connection: Any,
     name: str,
     there: Opened,

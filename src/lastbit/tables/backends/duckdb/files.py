@@ -58,6 +58,7 @@ _PARTS = MappingProxyType(
         "delta": "lastbit.tables.backends.duckdb.delta",
         "duckdb": "lastbit.tables.backends.duckdb.stored_tables",
         "frame": "lastbit.tables.backends.duckdb.frames",
+        "prepared": "lastbit.tables.backends.duckdb.prepared",
         "units": "lastbit.tables.backends.duckdb.unit_index",
         "words": "lastbit.tables.backends.duckdb.words",
     }

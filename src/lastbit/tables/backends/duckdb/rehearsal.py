@@ -10,7 +10,13 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Any
 
-from lastbit.tables.backends.duckdb.engine import EngineSession, asked_tables, check_joins
+from lastbit.tables.backends.duckdb.engine import (
+    EngineSession,
+    asked_tables,
+    check_joins,
+    is_prepared,
+)
+from lastbit.tables.backends.duckdb.files import part
 from lastbit.tables.backends.duckdb.leftovers import remove_leftovers
 from lastbit.tables.backends.duckdb.sources import shown, shown_columns
 from lastbit.tables.backends.engines import Spelled
@@ -26,7 +32,8 @@ _WORDS = "the source could not be read, or the database cannot run this statemen
 
 def run_without_rows(session: EngineSession, query: Scan, card: DataCard, spelled: Spelled) -> None:
     """The statement on private tables without rows, and public ones with theirs."""
-    sql = spelled(dialect=DUCKDB).sql
+    numbers = part("prepared").numbers(query, card) if is_prepared(card) else None
+    sql = spelled(dialect=DUCKDB, numbers=numbers).sql
 
     def run() -> None:
         remove_leftovers(card.engine_limits.spill_folder)

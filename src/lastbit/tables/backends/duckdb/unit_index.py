@@ -126,12 +126,17 @@ def units_statement(query: Scan, card: DataCard) -> str | None:
     Theorem  r has the same units and rows whatever is measured: a measure adds columns to e and r.
              So this is what `h` is made of, in every question with the same keys, unit and types
     """
+    counting = counting_statement(query, card)
+    return None if counting is None else f"{counting} HAVING count(*) > {card.max_rows}"
+
+
+def counting_statement(query: Scan, card: DataCard) -> str | None:
+    """The same of all units, however many rows they have."""
     elsewhere = query.all_joins or query.per_unit or card.through
     if card.unit is None or query.where is not None or elsewhere:
         return None
     parts = bounded_rows(CompiledRows(query, card, dialect=DUCKDB), {})
-    many = f"GROUP BY u HAVING count(*) > {card.max_rows}"
-    return "WITH " + ",\n".join(parts) + f"\nSELECT u, count(*) AS n FROM r {many}"
+    return "WITH " + ",\n".join(parts) + "\nSELECT u, count(*) AS n FROM r GROUP BY u"
 
 
 def unit_index(
