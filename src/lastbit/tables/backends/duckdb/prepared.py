@@ -47,7 +47,7 @@ from lastbit.tables.backends.engines import LookedThrough
 from lastbit.tables.card.column import Column
 from lastbit.tables.card.schema import DataCard, Source
 from lastbit.tables.compile.numbers import Numbers
-from lastbit.tables.query.expression import ColumnType
+from lastbit.tables.query.expression import StoredType
 from lastbit.tables.query.scan import Scan
 
 MADE = "made.json"
@@ -75,7 +75,7 @@ class Note:
         return {name: getattr(self, name) for name in Note.__slots__}
 
 
-def prepared_rows(card: DataCard, held: ExitStack) -> tuple[Opened, dict[str, ColumnType]]:
+def prepared_rows(card: DataCard, held: ExitStack) -> tuple[Opened, dict[str, StoredType]]:
     """The rows, verified and held open, with their columns; refuses what is not of the source."""
     folder = card.prepared or ""
     note = read_note(folder)
@@ -85,7 +85,7 @@ def prepared_rows(card: DataCard, held: ExitStack) -> tuple[Opened, dict[str, Co
     _check_own(path, stat.S_ISREG)
     there = held.enter_context(opened(Source(kind="parquet", paths=(path,))))
     _check_bytes(there, note)
-    columns = dict(card.columns_at(0))
+    columns: dict[str, StoredType] = dict(card.columns_at(0))
     if card.unit is not None:
         columns |= dict.fromkeys((UNIT, *map(ROWS.__add__, note.counts)), "integer")
     return there, columns

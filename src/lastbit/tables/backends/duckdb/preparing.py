@@ -273,7 +273,8 @@ def _show_typed(connection: Any, card: DataCard) -> str:
         shown(connection, there, "lastbit_raw", columns)
         if there.source.kind != "csv":
             engine.check_whole(connection, "lastbit_raw", there, columns, card.engine_limits)
-        body = typed_rows(columns, raw)
+        plain = {name: card.column(name).type for name in columns}  # lists were refused
+        body = typed_rows(plain, raw)
         (spilled,) = connection.execute("SELECT current_setting('temp_directory')").fetchone()
         copy = os.path.join(spilled, f"{COPY}typed")
         os.close(_created(copy))
