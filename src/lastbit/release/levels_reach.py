@@ -19,7 +19,8 @@ Theorem  P[abs(S) > t] <= 1/20 for the t below
     A row (D, z, a, b, c) has a + b w + c w**2 >= 2 Q(z/root(w)) for all w >= 0, Q the normal tail,
     and a + b + c (1 + D) <= (1 - exp(-9/2))/20. So P[abs(sum of c_i L_i) > z root(A)] is at most
     that. Last, R = sum of c_i U_i is symmetric and independent of S, and P[R > d] <= exp(-9/2),
-    since E[exp(r U)] = sinh(r/2)/(r/2) <= exp(r**2/24) (Chernoff). Where abs(S) > t and R does not bring it back by more than d, abs(S + R) > t - d:
+    since E[exp(r U)] = sinh(r/2)/(r/2) <= exp(r**2/24) (Chernoff). Where abs(S) > t, and R does not
+    bring it back by more than d, abs(S + R) > t - d:
     P[abs(S) > t] (1 - exp(-9/2)) <= P[abs(S + R) > t - d] <= (1 - exp(-9/2))/20
 
 (G) Discrete Gaussian. t = 3 root(v) m + z root(V + m**2 v), with m not below the largest abs(c_i),
