@@ -37,7 +37,7 @@ def lived(before, doing):
     with _logging(lambda line: print(line, flush=True)), _in_words(Path(".")) as run:
         before()
         run.started()
-        asyncio.run(_until_told(Server(), None, Desk(), run))
+        asyncio.run(_until_told(Server(), (None, None), Desk(), None, run))
 
 def send(*numbers):
     async def sending(server):

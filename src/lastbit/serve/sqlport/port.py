@@ -55,6 +55,7 @@ class SqlPort(WireServer):
         self._clients: dict[Wire, _Client] = {}
         self._by_process: dict[int, _Client] = {}
         self._server: asyncio.Server | None = None
+        self._starting: asyncio.Task[None] | None = None
 
     def asking(self) -> Asking:
         """What a new session asks with."""
@@ -65,6 +66,7 @@ class SqlPort(WireServer):
     async def start(self, listener: socket.socket) -> None:
         """Take clients."""
         loop = asyncio.get_running_loop()
+        self._starting = loop.create_task(self._reader.start())
         self._server = await loop.create_server(lambda: Wire(self), sock=listener)
 
     async def stop(self) -> None:
@@ -80,6 +82,8 @@ class SqlPort(WireServer):
             client.task.cancel()
             wire.close()
         await asyncio.gather(*(one.task for _, one in clients), return_exceptions=True)
+        if self._starting is not None:
+            self._starting.cancel()
         await self._reader.stop()
 
     # ------------------------------------------------------------ clients

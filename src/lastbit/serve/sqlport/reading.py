@@ -12,10 +12,11 @@ import asyncio
 import json
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from lastbit.serve.child import Child, Message
+from lastbit.serve.child import Child, Gone, Message
 from lastbit.serve.identity import Identity
 from lastbit.serve.planner import PATIENCE_CHECKED, Children
 from lastbit.serve.questions import Question
@@ -36,6 +37,11 @@ class Reader:
         self._children = Children(children)
         self._columns: OrderedDict[str, list[list[Any]]] = OrderedDict()
         """By question: cards are the same for as long as the server runs."""
+
+    async def start(self) -> None:
+        """Start the children, so that the first client does not wait for them."""
+        with suppress(Gone):  # the first statement says what is wrong
+            await self._children.start()
 
     async def stop(self) -> None:
         await self._children.stop()
