@@ -70,8 +70,12 @@ def _typed(connection: Any, frame: Any, name: str) -> dict[str, str]:
 
 
 def content(connection: Any, name: str, kinds: Mapping[str, str]) -> str:
-    """Of the rows, in whatever order: their number, and sums of two hashes of each."""
-    names = ", ".join(map(identifier, kinds)) or "NULL"
+    """Of the rows, in whatever order: their number, and sums of two hashes of each.
+
+    DuckDB hashes two lists as one, and NULL as [], so a list's length comes before it.
+    """
+    lists = {f"len({identifier(c)})": c for c, kind in kinds.items() if element_named(kind)}
+    names = ", ".join([*lists, *map(identifier, kinds)]) or "NULL"
     sums = ", ".join(
         f"sum(CAST(hash({salt}, {names}) AS HUGEINT)), bit_xor(hash({salt}, {names}))"
         for salt in (1, 2)
