@@ -62,6 +62,9 @@ class FakeAsking:
         assert self.signed
         self.sizes.append(size)
 
+    async def check_still(self) -> None:
+        assert self.signed
+
     async def described(self, statement: Statement, options: Options) -> Any:
         return [25] * statement.sql.count("$"), (Column("n", 20), Column("k", 25))
 

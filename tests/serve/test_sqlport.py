@@ -7,6 +7,7 @@ Every client there is does the same walk in test_sqlport_clients.py.
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import struct
 import threading
@@ -28,7 +29,20 @@ from lastbit.serve.sqlport.port import MOST_STRANGERS, SqlPort, tls_context
 from lastbit.serve.sqlport.reading import Reader
 from lastbit.serve.sqlport.session import Session
 from lastbit.serve.sqlport.wires import Wire
-from tests.serve.sqlbytes import LOGIN, FakeDoor, Transport, first, message, query
+from tests.serve.sqlbytes import (
+    LOGIN,
+    SYNC,
+    FakeDoor,
+    Transport,
+    bind,
+    error_of,
+    execute,
+    first,
+    message,
+    parse,
+    query,
+    startup,
+)
 from tests.serve.sqlserving import SqlServing, certificate_in, sql_serving
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is in requirements-engines.lock")
@@ -140,6 +154,40 @@ def test_a_revoked_token_ends_its_connections(server: SqlServing) -> None:
     with pytest.raises(psycopg.OperationalError, match="not signed in"):
         line.execute("SELECT 1")
     assert line.closed
+
+
+@pytest.mark.parametrize("how", ["FETCH 1 FROM c", "MOVE 1 FROM c", "the rest of a portal"])
+def test_what_is_held_of_an_answer_is_not_told_to_a_token_that_ended(
+    server: SqlServing, how: str
+) -> None:
+    token, made = server.gate.token_made("ana", name="short", days=1)
+    who = server.gate.identity_of_token(server.tokens["ana"])
+    assert who is not None
+    with socket.create_connection(("127.0.0.1", server.number), timeout=60) as line:
+        file = line.makefile("rb")
+
+        def until(*tags: bytes) -> tuple[bytes, bytes]:
+            while True:
+                tag, (size,) = file.read(1), struct.unpack(">i", file.read(4))
+                body = file.read(size - 4)
+                if tag in tags:
+                    return tag, body
+
+        line.sendall(startup() + message("p", token.encode() + b"\0") + query("BEGIN"))
+        until(b"C")
+        if how.startswith("the rest"):
+            line.sendall(parse("SELECT oid FROM pg_class") + bind() + execute(1) + message("H"))
+            until(b"s")
+            more = execute(1) + SYNC
+        else:
+            line.sendall(query("DECLARE c CURSOR FOR SELECT oid FROM pg_class"))
+            until(b"C")
+            more = query(how)
+        server.gate.token_revoked(made.id, who)
+        line.sendall(more)
+        tag, body = until(b"D", b"C", b"E")
+        assert tag == b"E" and error_of(body)["C"] == "28000"
+        assert file.read() == b""
 
 
 def test_the_audit_log_has_a_line_as_for_http(server: SqlServing, line: Any) -> None:

@@ -172,6 +172,13 @@ def test_settings_are_read(said: str, meant: object) -> None:
     assert assignment(said) == meant
 
 
+@pytest.mark.parametrize("name", ["lastbit.epsilon", '"lastbit"."rho"', "lastbit.no"])
+def test_a_price_is_not_set_for_a_transaction(name: str) -> None:
+    (error,) = errors(LOGIN + query(f"SET LOCAL {name} = '9'"))
+    assert error["C"] == "0A000"
+    assert tags(query("SET LOCAL work_mem = 1")) == "CZ"
+
+
 def test_a_default_price_gives_way_to_what_is_asked() -> None:
     options = Options(user="ana", epsilon="0.1")
     assert options.price == {"epsilon": "0.1"}
@@ -257,6 +264,20 @@ def test_every_message_with_a_text_is_counted() -> None:
     door = FakeDoor()
     tags(parse("SELECT $1") + bind(b"x" * 5000) + SYNC, door)
     assert [size // 1000 for size in door.fake.sizes] == [0, 5]
+
+
+def test_a_short_message_counts_the_statement_that_it_names() -> None:
+    sql = "EXPLAIN SELECT " + "1," * 20_000 + "1"
+    for sent, count in (
+        (bind(name="a"), 1),
+        (message("D", b"Sa\0"), 1),
+        (bind(name="a") + message("D", b"P\0"), 2),
+        (bind(name="a") + execute(), 2),
+        (bind(name="none") + SYNC + execute(portal="none"), 0),
+    ):
+        door = FakeDoor()
+        tags(parse(sql, "a") + sent + SYNC, door)
+        assert sum(door.fake.sizes) // len(sql) == 1 + count
 
 
 def test_explain_of_many_options_is_refused_at_once() -> None:

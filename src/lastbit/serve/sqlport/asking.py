@@ -122,6 +122,10 @@ class Asking:
             raise not_allowed("your role, or your token, does not allow this; ask a steward")
         return who
 
+    async def check_still(self) -> None:
+        """Refuse what is held of an answer to a token that has ended meanwhile."""
+        await self._still("browse")
+
     async def _identity(self, right: Right, rate: str, most: int) -> Identity:
         """The same, once more within a minute."""
         who = await self._still(right)

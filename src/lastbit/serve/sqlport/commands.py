@@ -129,7 +129,7 @@ async def run_command(command: Command, session: Session, asked: Statement) -> R
         case "declare":
             return await _declare(asked, session)
         case "fetch" | "move":
-            return _fetch(command, session)
+            return await _fetch(command, session)
         case "discard" | "deallocate" | "close":
             return _forget(command, session)
         case "listen" | "unlisten" | "lock":
@@ -255,9 +255,10 @@ def _cursor_name(said: list[str]) -> str:
     return unquoted(said[-1])
 
 
-def _fetch(command: Command, session: Session) -> Result:
+async def _fetch(command: Command, session: Session) -> Result:
     said = words(command.sql)
     cursor = session.cursors.get(_cursor_name(said))
+    await session.asking.check_still()
     rest = [word for word in said[1:-1] if word not in ("from", "in", "forward")]
     number = rest[0] if len(rest) == 1 and re.fullmatch("[0-9]{1,9}", rest[0]) else None
     if rest not in ([], ["all"], ["next"]) and number is None:

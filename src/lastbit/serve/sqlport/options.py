@@ -3,7 +3,8 @@
 Law      a session keeps a value for each name of a fixed list, of a fixed length at most, and for
          no other: ten thousand SETs take the room of one. SET of a price is checked as the API
          checks a question's. What clients set and nothing here depends on is taken and shown
-Differs  a name that is not known is refused, as by PostgreSQL; ROLLBACK does not undo a SET
+Differs  a name that is not known is refused, as by PostgreSQL; ROLLBACK does not undo a SET, and
+         SET LOCAL of a price is refused
 Checked  tests/serve/test_sqlport_session.py
 """
 
@@ -209,6 +210,7 @@ def assignment(statement: str) -> tuple[str, str | None] | None:
     >>> assignment("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
     """
     first, *rest = words(statement)
+    is_local = rest[:1] == ["local"]
     if rest[:1] in (["session"], ["local"]) and rest[1:2] != ["authorization"]:
         rest = rest[1:]
     if rest[:1] in (["characteristics"], ["transaction"], ["constraints"]) and first == "set":
@@ -219,6 +221,9 @@ def assignment(statement: str) -> tuple[str, str | None] | None:
     name, rest = named(rest)
     if first == "reset":
         return name, None
+    if is_local and name.lower().startswith(OWN):  # else a price would be paid again behind COMMIT
+        problem = f"{name[:60]} is set for the session, not for a transaction"
+        raise WrongOption("0A000", problem, f"SET {name[:60]} = ...")
     if rest[:1] not in (["="], ["to"]):
         raise WrongOption("42601", "a SET is not understood", "SET lastbit.epsilon = '0.5'")
     return name, _value(rest[1:])

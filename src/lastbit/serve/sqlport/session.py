@@ -10,7 +10,8 @@ Theorem  (bounded)  A session keeps at most `_MOST_STATEMENTS` statements and as
          and a message of at most `MOST_BYTES`
 Law      between two messages, and two statements of a text, others have their turn, and what is
          written is taken by the client. A text has at most `_MOST_TEXT` letters and
-         `_MOST_IN_TEXT` statements; long messages are counted by principal (`Asking.pace`)
+         `_MOST_IN_TEXT` statements; long messages are counted by principal (`Asking.pace`), and so
+         are short ones that name a long statement
 Theorem  (hostile)  Whatever bytes come, a session ends or goes on; it charges for a SELECT with a
          price, asked by a principal who has proved to be it, and for nothing else
 Proof    all that can raise is inside of `_guarded`, or ends the session. The desk is reached by
@@ -357,7 +358,7 @@ class Session:
     # ------------------------------------------------------------ the extended protocol
 
     async def _extended(self, message: wire.Later, size: int) -> None:
-        self.asking.pace(size)
+        self.asking.pace(size + self._letters_again(message))
         if self.asking.stopped.is_set():
             raise cancelled("nothing was charged")
         match message:
@@ -380,6 +381,16 @@ class Session:
                 self._link.send(wire.CLOSED)
             case wire.Unserved(what):
                 raise SqlError("0A000", f"{what} is not served")
+
+    def _letters_again(self, message: wire.Later) -> int:
+        """Letters of the statement that a message names: it is short, and they are read again."""
+        held: Prepared | Portal | None = None
+        match message:
+            case wire.Bind(statement=name) | wire.Describe("S", name):
+                held = self.prepared.get(name)
+            case wire.Execute(name) | wire.Describe("P", name):
+                held = self.portals.get(name)
+        return 0 if held is None else len(held.sql)
 
     def _parse(self, name: str, sql: str, types: Sequence[int]) -> None:
         if name and name in self.prepared:
@@ -491,6 +502,8 @@ class Session:
                 raise other_columns()
             portal.result, portal.columns = result, result.columns
             self._notices(portal.result)
+        elif portal.result.rows:  # held since: whose it is may have changed
+            await self.asking.check_still()
         result, start = portal.result, portal.sent
         end = min(start + most, len(result.rows)) if most else len(result.rows)
         await self._rows(result, _formats(portal), start, end)
