@@ -52,12 +52,12 @@ def test_nobody_moves_it_further_than_claimed(engine, extent, kind):
     assert forced(engine, kind, extent.generated(10, 100)) > 10
 
 
-# 7 kinds, 500 cases of 2 to 5 units that come, go or change: more than 10**4 pairs in all
+# 7 kinds, 700 cases of 2 to 5 units that come, go or change: more than 10**4 pairs in all
 @pytest.mark.evidence
 @pytest.mark.apart
 @pytest.mark.parametrize("kind", KINDS)
 def test_nobody_does_in_many_more_cases(engine, kind):
-    assert forced(engine, kind, 500, first=1_000) > 1_429
+    assert forced(engine, kind, 700, first=1_000) > 1_429
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -138,7 +138,7 @@ REFUSED = {
     "SELECT COUNT(*) AS n FROM (SELECT region, COUNT(*) AS k FROM visits GROUP BY region),"
     " UNNEST(codes)": "is not of a list of the card's table",
     "SELECT COUNT(*) AS n FROM visits JOIN labs ON pid = labs.patient,"
-    " UNNEST(codes)": "more than 1000 rows of one",
+    " UNNEST(codes)": "JOIN and UNNEST could make more than 1000 rows of one: tables hold many",
 }
 
 

@@ -58,7 +58,8 @@ def check_matches(query: Scan, card: DataCard, most: int) -> None:
     problem = f"could make more than {MOST_MATCHES} rows of one: the public tables hold many"
     remedy = "join on more columns, or leave one row for each value in the public table"
     if any(isinstance(join, ListJoin) for join in query.all_joins):
-        problem, remedy = problem.partition(":")[0], "join on other columns, or leave UNNEST out"
+        problem = f"and UNNEST could make more than {MOST_MATCHES} rows of one: tables hold many"
+        remedy = "join tables whose join columns no two rows share, or leave UNNEST out"
     elif any(join.table in card.private for join in query.all_joins):
         remedy += "; or lower max_rows of the private table on the card"
     raise refused("JOIN", f"{problem} rows with equal join columns", remedy)
