@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -12,9 +13,26 @@ import pytest
 
 import lastbit as lb
 from lastbit.checker import problem_of
-from lastbit.release.clamped import Clamped, clamped_by, hidden_cells
-from lastbit.release.profile import Values, value_edges
-from lastbit.release.rows_per_unit import Noise
+from lastbit.release.clamped import (
+    Clamped,
+    clamped_by,
+    clamped_units,
+    clamps_of,
+    hidden_cells,
+)
+from lastbit.release.profile import Profile, Values, value_edges
+from lastbit.release.rows_per_unit import EDGES as UNIT_EDGES, Noise, RowsPerUnit
+from lastbit.release.whole import _beyond_one_bound, _factors
+from lastbit.tables import (
+    Aggregate,
+    Call,
+    ColumnName,
+    Constant,
+    DataCard,
+    Expression,
+    Query,
+    Source,
+)
 
 EDGES = value_edges("number")
 NOISE = Noise(scale=12.0)
@@ -30,6 +48,10 @@ def histogram(values: np.ndarray, rng: np.random.Generator | None) -> Values:
         counts += rng.laplace(scale=NOISE.scale, size=len(counts))
     noise = Noise(scale=0.01) if rng is None else NOISE
     return Values(edges=EDGES, counts=tuple(map(round, counts)), noise=noise)
+
+
+VALUES = histogram(np.random.default_rng(5).lognormal(2, 1, 6_000), np.random.default_rng(6))
+A, B = ColumnName("a"), ColumnName("b")
 
 
 def strayed(values: np.ndarray, low: int, high: int, known: Values) -> tuple[bool, Clamped]:
@@ -165,3 +187,91 @@ def test_columns_of_a_sub_query_need_no_declared_bounds(skewed, function: str) -
     assert cell.whole_low <= true_row(asked)[0] <= cell.whole_high
     assert "values_thin_out" in answer.record["whole"]["columns"]["mean"]["about"]
     assert problem_of(answer.record) is None
+
+
+def test_quotients_of_values_below_0_go_as_far_as_their_mirror_image() -> None:
+    """Of these the lower ones are the larger."""
+    clamp = clamped_by(VALUES, (Fraction(0), Fraction(16)))
+    turned = replace(VALUES, counts=VALUES.counts[::-1])
+    mirrored = clamped_by(turned, (Fraction(-16), Fraction(0)))
+    given: Any = {"name": "x", "function": "sum", "expression": A}
+    above = Aggregate(bounds=(Fraction(0), Fraction(16)), **given)
+    below = Aggregate(bounds=(Fraction(-16), Fraction(0)), **given)
+    factors = [float(one) for one in _factors(above, clamp)]
+    assert factors == pytest.approx([1, 1 + clamp.parts[1]]) and factors[1] > 1.1
+    assert [float(one) for one in _factors(below, mirrored)] == pytest.approx(factors)
+
+
+def bounded(function: str, expression: Expression, *, low: int, high: int) -> Query:
+    given: Any = {"name": "x", "function": function, "expression": expression}
+    part = Aggregate(bounds=(Fraction(low), Fraction(high)), **given)
+    return Query(table="t", aggregates=(part,))
+
+
+def chosen_card(**bounds: tuple[int, int]) -> DataCard:
+    columns = {
+        name: lb.Column(name=name, type="number", bounds=ends, bounds_chosen=True)
+        for name, ends in bounds.items()
+    }
+    columns["id"] = lb.Column(name="id", type="integer")
+    return DataCard(name="t", source=Source(kind="csv"), unit="id", max_rows=5, columns=columns)
+
+
+def test_without_a_histogram_nothing_is_said_of_what_chosen_bounds_clamp() -> None:
+    card = chosen_card(a=(0, 16), b=(0, 16))
+    for values, known in (({}, False), ({"a": VALUES}, False), ({"a": VALUES, "b": VALUES}, True)):
+        query = bounded("sum", Call("+", (A, B)), low=0, high=32)
+        clamp = clamps_of(query, card, Profile(values=values))["x"]
+        assert (clamp is not None) is known
+    declared = replace(card, columns={**card.columns, "a": lb.Column(name="a", type="number")})
+    assert clamps_of(bounded("sum", A, low=0, high=16), declared, Profile()) == {}
+
+
+def test_an_expression_of_one_column_is_looked_at_where_its_values_are() -> None:
+    card, profile = chosen_card(a=(0, 16)), Profile(values={"a": VALUES})
+    plain = clamps_of(bounded("mean", A, low=0, high=16), card, profile)["x"]
+    turned = Call("-", (Constant(100), A))
+    other = clamps_of(bounded("mean", turned, low=84, high=100), card, profile)["x"]
+    square = clamps_of(bounded("mean", Call("*", (A, A)), low=0, high=256), card, profile)["x"]
+    assert plain is not None and other is not None and square is not None
+    assert other.below == pytest.approx(plain.above) and other.above == plain.below
+    assert square.parts[1] > 2 * plain.parts[1]
+
+
+def test_units_beyond_all_bins_are_not_estimated() -> None:
+    counts = [900, *[0] * (len(UNIT_EDGES) - 3), 300]
+    known = RowsPerUnit(tuple(counts), NOISE)
+    assert known.is_open and clamped_units(known, 8) is None
+    assert clamped_units(replace(known, counts=(*counts[:-1], 0)), 8) is not None
+
+
+def test_a_sum_with_one_end_unknown_moves_the_other() -> None:
+    part = Aggregate(name="x", function="sum", expression=A, bounds=(Fraction(0), Fraction(9)))
+    clamp = clamped_by(VALUES, (Fraction(4), Fraction(16)))
+    stray = replace(clamp, below=clamp.size / 4)
+    assert _beyond_one_bound(part, (100.0, None), stray) == (75.0, None)
+    assert _beyond_one_bound(part, (100.0, None), replace(clamp, below=2 * clamp.size))[0] is None
+    signs = replace(part, bounds=(Fraction(-9), Fraction(9)))
+    assert _beyond_one_bound(signs, (100.0, None), stray) == (None, None)
+
+
+@pytest.mark.parametrize("outer", ["AVG(own * 2)", "AVG(own / k)", "AVG(own - low)"])
+def test_formulas_of_a_sub_query_are_not_said_to_be_within_chosen_bounds(skewed, outer) -> None:
+    columns = "SUM(stays) AS own, COUNT(*) AS k, MIN(stays) AS low"
+    inner = f"SELECT person, {columns} FROM skewed GROUP BY person"
+    asked = f"SELECT {outer} AS mean FROM ({inner})"
+    answer = skewed.sql(asked).release(epsilon=1, ledger=BOOKS)
+    cell, about = answer[0].cell("mean"), answer.record["whole"]["columns"]["mean"]["about"]
+    wider = cell.whole_low is not None and cell.whole_low < cell.low < cell.high < cell.whole_high
+    assert (cell.whole_low is None) if "/" in outer else wider and "values_thin_out" in about
+    assert problem_of(answer.record) is None
+
+
+def test_a_share_bought_besides_does_not_narrow_what_chosen_bounds_clamp(skewed) -> None:
+    asked = skewed.where("person < 8000").agg(x=lb.sum("stays"))
+    plain = asked.release(epsilon=1, ledger=BOOKS)[0].cell("x")
+    answer = asked.release(epsilon=1, ledger=BOOKS, kept=True)
+    cell, said = answer[0].cell("x"), answer._seen["whole"]
+    assert said["profile"]["of"] == "question"
+    assert "values_thin_out" in said["columns"]["x"]["about"]
+    assert cell.whole_high - cell.high > (plain.whole_high - plain.high) / 2

@@ -17,6 +17,8 @@ Law      with t = above/size a sum or mean [low, high] ends at high + t max(abs(
          a group it is more where its mean is nearer to b than the table's: all values of a group
          whose mean is b may be clamped, and then lie above/P[v > b] beyond it on average; between
          the two the fourth power of the distance tells. The lower end is the mirror image
+Law      an expression of one column has its values at those of the histogram. Of several columns
+         each may move it by its part, either way unless the expression is one of them
 Differs  rows of units with many rows may have other values than rows of others; a group may have
          farther values than the table (`group_like_table`). A steward's bounds are believed
 Checked  tests/release/test_clamped.py
@@ -30,8 +32,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from lastbit.release.profile import Values
+from lastbit.release.formulas import DOUBLES, evaluate
+from lastbit.release.profile import Profile, Values
 from lastbit.release.rows_per_unit import Noise, RowsPerUnit, clear_end
+from lastbit.tables import (
+    Column,
+    ColumnName,
+    DataCard,
+    Expression,
+    PerUnit,
+    Query,
+    UnitColumn,
+    columns_in,
+)
 
 LARGEST = Fraction(2) ** 40
 """The last bins that have a middle end here."""
@@ -99,8 +112,13 @@ def clamped_by(values: Values, bounds: Bounds, step: Fraction | None = None) -> 
     return _clamped([*visible_cells(values, step), *hidden_cells(values)], bounds)
 
 
-def clamped_units(numbers: RowsPerUnit, most: int) -> Clamped:
-    """What a bound does to the number of rows of a unit, by the histogram of rows per unit."""
+def clamped_units(numbers: RowsPerUnit, most: int) -> Clamped | None:
+    """What a bound does to the number of rows of a unit, by the histogram of rows per unit.
+
+    None: units have more than any bin that ends, and nothing says how many.
+    """
+    if numbers.is_open:
+        return None
     known = _clamped(numbers.cells, (Fraction(0), Fraction(most)))
     units = max(math.fsum(n for _, n in numbers.cells), 1.0)
     above = known.above + numbers.hidden(most) / units
@@ -117,14 +135,18 @@ def clamped_units(numbers: RowsPerUnit, most: int) -> Clamped:
     )
 
 
-def clamped_jointly(clamps: Sequence[Clamped], bounds: Bounds) -> Clamped:
-    """What clamping several columns does to an expression of them: each may move it as far."""
+def clamped_jointly(clamps: Sequence[Clamped], bounds: Bounds, *, rising: bool = False) -> Clamped:
+    """What clamping several columns does to an expression of them: each may move it as far.
+
+    Either way, unless it rises with each of them, and all that it adds up has one sign.
+    """
     most = math.prod(1 + max(one.parts) for one in clamps) - 1
+    below = math.prod(1 + one.parts[0] for one in clamps) - 1
     size = max(map(abs, map(float, bounds))) / 3  # as large as values usually are
     return Clamped(
         bounds=(float(bounds[0]), float(bounds[1])),
         above=most * size,
-        below=most * size if bounds[0] < 0 else 0.0,
+        below=(below if rising and bounds[0] >= 0 else most) * size,
         size=size or 1.0,
         mean=0.0,
         farther=(0.0, 0.0),
@@ -159,6 +181,97 @@ def _dot(cells: Sequence[Cell]) -> float:
 def _mean(cells: Sequence[Cell]) -> float:
     units = math.fsum(n for _, n in cells)
     return _dot(cells) / units if units else 0.0
+
+
+# ---------------------------------------------------------------- of a question
+
+MOVED = ("sum", "mean", "variance", "std")
+"""What clamped values move."""
+
+
+def clamps_of(query: Query, card: DataCard, profile: Profile) -> dict[str, Clamped | None]:
+    """What bounds that lastbit chose clamp, by the aggregates that read such columns.
+
+    None: lastbit chose them, and no histogram here says how much they clamp.
+    """
+    known: dict[str, Clamped | None] = {}
+    for part in query.aggregates:
+        if part.function not in MOVED or part.expression is None or part.bounds is None:
+            continue
+        read: list[Clamped | None]
+        if query.per_unit is None:
+            rising, read = False, _clamps(part.expression, card, profile)
+            alone = _clamp_alone(part.expression, part.bounds, card, profile)
+        else:
+            given = part.expression, part.bounds, query.per_unit
+            rising, read, alone = _clamps_of_units(*given, card, profile)
+        clamps = [one for one in read if one is not None]
+        if read:
+            joint = clamped_jointly(clamps, part.bounds, rising=rising)
+            known[part.name] = None if len(clamps) < len(read) else alone or joint
+    return known
+
+
+def _chosen_columns(expression: Expression | None, card: DataCard) -> list[Column]:
+    """The columns that lastbit has bounded, as often as an expression reads them."""
+    parts = () if expression is None else columns_in(expression)
+    columns = (card.column(one.name) for one in parts if one.table is None)
+    return [column for column in columns if column.bounds_chosen]
+
+
+def _clamps(
+    expression: Expression | None, card: DataCard, profile: Profile
+) -> list[Clamped | None]:
+    """Of each of these columns; None where no histogram says it."""
+    found: list[Clamped | None] = []
+    for column in _chosen_columns(expression, card):
+        values, bounds = profile.values.get(column.name.lower()), column.number_bounds
+        if values is None or bounds is None:
+            found.append(None)
+        else:
+            found.append(clamped_by(values, bounds, column.step))
+    return found
+
+
+def _clamp_alone(
+    expression: Expression, bounds: Bounds, card: DataCard, profile: Profile
+) -> Clamped | None:
+    """Of an expression of one column, by what it makes of the values; None if that is not known."""
+    names = {(one.table, one.name.lower()) for one in columns_in(expression)}
+    if len(names) != 1 or not (columns := _chosen_columns(expression, card)):
+        return None
+    values, step = profile.values.get(columns[0].name.lower()), columns[0].step
+    if values is None:
+        return None
+    cells = [*visible_cells(values, step), *hidden_cells(values)]
+    ((_, name),) = names
+    made = [(evaluate(expression, {name: value}, DOUBLES), units) for value, units in cells]
+    if any(one is None for one, _ in made):  # it is missing there, or of text or dates
+        return None
+    return _clamped([(float(one), units) for one, units in made], bounds)
+
+
+def _clamps_of_units(
+    expression: Expression, bounds: Bounds, inner: PerUnit, card: DataCard, profile: Profile
+) -> tuple[bool, list[Clamped | None], Clamped | None]:
+    """Whether it rises with them all, of each, and of the number of rows where it is only that."""
+    rising, read = isinstance(expression, ColumnName), list[Clamped | None]()
+    alone: Clamped | None = None
+    parted = bool(inner.joins or inner.keys)  # the histograms are not of rows that join, or of keys
+    for one in (part for named in columns_in(expression) for part in _meant(named, inner)):
+        if one.function not in ("count", "count_distinct"):
+            own = _clamps(one.expression, card, profile)
+            read += [None] * len(own) if parted else own
+            rising &= isinstance(one.expression, ColumnName)
+        elif profile.rows is not None and not parted:
+            if isinstance(expression, ColumnName):
+                alone = clamped_units(profile.rows, math.floor(bounds[1]))
+            read.append(alone)
+    return rising, read, alone
+
+
+def _meant(named: ColumnName, inner: PerUnit) -> Iterator[UnitColumn]:
+    return (one for one in inner.columns if one.name.lower() == named.name.lower())
 
 
 # ---------------------------------------------------------------- where values are

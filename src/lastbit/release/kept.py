@@ -12,7 +12,7 @@ Checked  tests/release/test_tuning.py
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -21,9 +21,10 @@ from lastbit.errors import BudgetExceeded
 from lastbit.exact import Number, positive
 from lastbit.ledger import Ledger
 from lastbit.release.answer import Answer
-from lastbit.release.profile import rows_query, rows_question
+from lastbit.release.paying import opened_ledger
+from lastbit.release.profile import Values, rows_query, rows_question
 from lastbit.release.release import released
-from lastbit.release.whole import with_whole
+from lastbit.release.whole import profile_of, with_whole
 from lastbit.report import price as price_words
 from lastbit.tables import DataCard, Plan, Query, planned
 
@@ -59,11 +60,23 @@ def with_kept(
     except BudgetExceeded:
         words = "lastbit did not estimate the share of rows counted: the budget does not allow it."
         return with_notes(answer, [words])
-    rows, whole = with_whole(plan, seen["columns"], seen["rows"], asked.profile(counts))
+    # what chosen bounds clamp is said by the histograms of values that they were chosen by
+    profile = replace(asked.profile(counts), values=_values_on_record(answer, plan, ledger))
+    rows, whole = with_whole(plan, seen["columns"], seen["rows"], profile)
     cost = price_words(counts.record["cost"])
     words = f"For {cost} more, lastbit also estimated the share of rows counted."
     noted = with_notes(answer, [words])
     return replace(noted, shown={**(noted.shown or {}), "rows": rows, "whole": whole})
+
+
+def _values_on_record(
+    answer: Answer, plan: Plan, ledger: str | os.PathLike[str] | Ledger | None
+) -> Mapping[str, Values]:
+    books, entry = opened_ledger(ledger, plan.card), answer.record.get("entry")
+    if books is None or entry is None:
+        return {}
+    known = profile_of(plan, books=books, data=books.entry(entry["sequence"]).fingerprint)
+    return {} if known is None else known.values
 
 
 def check_kept(kept: bool | Number, query: Query, card: DataCard) -> None:

@@ -27,7 +27,7 @@ Law      for a number with the noise interval [low, high]; h = max(high, 0); bou
                            widened by 1 + ln(k)/ln(20) beforehand where there are k of them
          bounds by lastbit  where a column's bounds were chosen from its profile, sums, means,
                            deviations and what is made of them go as much farther as `clamped.py`
-                           estimates that values lie beyond
+                           estimates that values lie beyond; unknown where no histogram says it
          What no profile bounds is unknown (null): the upper end of counts, both ends of means
 Theorem  the number of the whole table lies in it if that of the limited table lies in the noise
          interval and the bounds of the profile hold, under the assumptions that are named: the
@@ -81,7 +81,7 @@ from lastbit.errors import QueryRefused
 from lastbit.exact import lower, root_above, upper
 from lastbit.ledger import Ledger
 from lastbit.release.answer import Answer
-from lastbit.release.clamped import Clamped, clamped_by, clamped_jointly, clamped_units
+from lastbit.release.clamped import Clamped, clamps_of
 from lastbit.release.enclosures import INTERVALS, for_intervals
 from lastbit.release.formulas import evaluate
 from lastbit.release.profile import (
@@ -96,16 +96,13 @@ from lastbit.release.rows_per_unit import RowsPerUnit, Share
 from lastbit.tables import (
     Aggregate,
     Call,
-    Column,
     ColumnName,
     Constant,
     DataCard,
     Expression,
     MarginalsPlan,
-    PerUnit,
     Plan,
     Query,
-    UnitColumn,
     UnitJoin,
     columns_in,
 )
@@ -127,8 +124,6 @@ _LEVELS = 200
 _WITHIN = ("sum", "mean", "variance", "std", "quantile", "min", "max", "cdf")
 _OF = ("mean", "variance", "std", "quantile", "cdf")
 _ADDED = ("count", "count_units", "sum")
-_MOVED = ("sum", "mean", "variance", "std")
-"""What clamped values move."""
 _ROWS = frozenset({"max_rows", "max_groups"})
 
 
@@ -290,7 +285,7 @@ class _Whole:
         for name in self.formulas:
             inner = (limit for one in self.names(name) for limit in self.limits[one])
             self.limits[name] = sorted(set(inner))
-        self.clamps = _clamps(plan, profile)
+        self.clamps = clamps_of(plan.query, plan.card, profile or Profile())
         rows_there = None if profile is None or profile.rows is None else profile.rows.total
         self.rows_there, self.has_groups = rows_there, bool(plan.query.keys)
 
@@ -317,10 +312,14 @@ class _Whole:
     def _ends(self, part: Aggregate, cell: Json, about: set[str]) -> Ends:
         """What the limits on rows leave out, and then what chosen bounds clamp."""
         low, high = self._ends_of_rows(part, cell, about)
-        clamp = self.clamps.get(part.name)
-        if clamp is None or low is None or high is None:
+        if part.name not in self.clamps or (low is None and high is None):
             return low, high
+        clamp = self.clamps[part.name]
+        if clamp is None:
+            return _UNKNOWN
         about |= {"values_thin_out"} | ({"group_like_table"} if self.has_groups else set())
+        if low is None or high is None:
+            return _beyond_one_bound(part, (low, high), clamp)
         return _beyond_bounds(part, (low, high), clamp, self.rows_there)
 
     def _ends_of_rows(self, part: Aggregate, cell: Json, about: set[str]) -> Ends:
@@ -407,15 +406,17 @@ class _Whole:
         if low is None or high is None:
             return ends
         about |= {"values_thin_out"} | ({"group_like_table"} if self.has_groups else set())
-        above, below = (self.clamps.get(one) for one in names)
-        factors = [1.0, 1.0]
-        if above is not None:
-            factors = [max(1 - above.parts[0], 0.0), 1 + above.parts[1]]
-        if below is not None:
-            if below.parts[0] >= 1:
-                return _UNKNOWN
-            factors = [factors[0] / (1 + below.parts[1]), factors[1] / (1 - below.parts[0])]
-        corners = [Fraction(end) * Fraction(one) for end in (low, high) for one in factors]
+        factors = [[Fraction(1)] * 2 for _ in names]
+        for place, name in enumerate(names):
+            if name in self.clamps:
+                if (clamp := self.clamps[name]) is None:
+                    return _UNKNOWN
+                factors[place] = _factors(self.parts[name], clamp)
+        above, below = factors
+        if below[0] <= 0:
+            return _UNKNOWN
+        times = above[0] / below[1], above[1] / below[0]
+        corners = [Fraction(end) * one for end in (low, high) for one in times]
         return lower(min(corners)), upper(max(corners))
 
     def to_json(self, names: Iterable[str]) -> dict[str, Any]:
@@ -446,53 +447,24 @@ class _Whole:
         }
 
 
-def _clamps(plan: AnyPlan, profile: Profile | None) -> dict[str, Clamped]:
-    """What bounds that lastbit chose clamp, by the aggregates that read such columns."""
-    query, card = plan.query, plan.card
-    known: dict[str, Clamped] = {}
-    if profile is None:
-        return known
-    for part in query.aggregates:
-        if part.expression is None or part.bounds is None or part.function not in _MOVED:
-            continue
-        one = None if query.per_unit is None else _unit_column(part.expression, query.per_unit)
-        if one is not None and one.expression is None and profile.rows is not None:
-            known[part.name] = clamped_units(profile.rows, math.floor(part.bounds[1]))
-            continue
-        if query.per_unit is not None and (one is None or one.expression is None):
-            continue
-        expression = part.expression if one is None else one.expression
-        every = [
-            (column, profile.values[column.name.lower()])
-            for column in _chosen_columns(expression, card)
-            if column.name.lower() in profile.values
-        ]
-        if one is None and isinstance(expression, ColumnName) and every:
-            ((column, values),) = every
-            known[part.name] = clamped_by(values, part.bounds, column.step)
-        elif every:
-            clamps = [
-                clamped_by(values, column.number_bounds, column.step)
-                for column, values in every
-                if column.number_bounds is not None
-            ]
-            known[part.name] = clamped_jointly(clamps, part.bounds)
-    return known
+def _factors(part: Aggregate, clamp: Clamped) -> list[Fraction]:
+    """How much smaller and larger a sum of one sign may be than what is clamped makes it."""
+    less, more = map(Fraction, clamp.parts)
+    if part.bounds is not None and part.bounds[0] < 0:  # of these the lower ones are the larger
+        less, more = more, less
+    return [1 - less, 1 + more]
 
 
-def _chosen_columns(expression: Expression | None, card: DataCard) -> list[Column]:
-    """The columns that an expression reads and lastbit has bounded."""
-    parts = () if expression is None else columns_in(expression)
-    names = dict.fromkeys(one.name for one in parts if one.table is None)
-    return [column for column in map(card.column, names) if column.bounds_chosen]
-
-
-def _unit_column(expression: Expression, inner: PerUnit) -> UnitColumn | None:
-    """What of a unit's rows it is; None where it is more than that, or units have several rows."""
-    if not isinstance(expression, ColumnName) or inner.keys or inner.joins:
-        return None
-    columns = (one for one in inner.columns if one.name == expression.name)
-    return next((one for one in columns if one.expression or one.function == "count"), None)
+def _beyond_one_bound(part: Aggregate, ends: Ends, clamp: Clamped) -> Ends:
+    """The same of a sum of one sign whose farther end is unknown: the other moves by its part."""
+    if not _has_one_sign(part) or _factors(part, clamp)[0] < 0:
+        return _UNKNOWN
+    low, high = ends
+    below, above = map(Fraction, clamp.parts)
+    if low is not None:
+        return lower(Fraction(low) - below * abs(Fraction(low))), None
+    assert high is not None
+    return None, upper(Fraction(high) + above * abs(Fraction(high)))
 
 
 def _beyond_bounds(
