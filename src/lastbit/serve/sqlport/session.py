@@ -8,8 +8,8 @@ Theorem  (bounded)  A session keeps at most `_MOST_STATEMENTS` statements and as
          `_MOST_KEPT` bytes together with names, types and values, `_MOST_HELD` results that are
          fetched in part, of `_MOST_CELLS` values and one result more, the settings of `options.py`,
          and a message of at most `MOST_BYTES`
-Law      between two messages, and two statements of a text, others have their turn, and what is
-         written is taken by the client. A text has at most `_MOST_TEXT` letters and
+Law      between two messages, two statements of a text, and a few rows, others have their turn, and
+         what is written is taken by the client. A text has at most `_MOST_TEXT` letters and
          `_MOST_IN_TEXT` statements; long messages are counted by principal (`Asking.pace`), and so
          are short ones that name a long statement
 Theorem  (hostile)  Whatever bytes come, a session ends or goes on; it charges for a SELECT with a
@@ -44,7 +44,7 @@ from lastbit.serve.sqlport.values import SIZES, encoded, parameter
 DATABASE = "lastbit"
 LOGIN_SECONDS, IDLE_SECONDS = 10.0, 3600.0
 _MOST_STATEMENTS, _MOST_KEPT = 500, 1 << 20
-_MOST_HELD, _MOST_CELLS, _ROWS_AT_ONCE = 10, 100_000, 500
+_MOST_HELD, _MOST_CELLS, _CELLS_AT_ONCE = 10, 100_000, 2_000
 _MOST_TEXT, _MOST_IN_TEXT = 1 << 16, 100
 _MOST_PARAMETERS = 1000
 _LOG = logging.getLogger("lastbit.serve")
@@ -558,11 +558,13 @@ class Session:
 
     async def _rows(self, result: Result, formats: Sequence[int], start: int, end: int) -> None:
         columns = result.columns or ()
+        at_once = max(_CELLS_AT_ONCE // max(len(columns), 1), 1)
         for place in range(start, end):
             cells = zip(result.rows[place], columns, formats, strict=True)
             self._link.send(wire.data_row([encoded(*cell) for cell in cells]))
-            if place % _ROWS_AT_ONCE == _ROWS_AT_ONCE - 1:
+            if place % at_once == at_once - 1:
                 await self._link.drain()
+                await asyncio.sleep(0)  # to drain takes no turn where the client takes all
 
     def _complete(self, result: Result, count: int) -> None:
         self._link.send(wire.command_complete(result.tag or tag_of(count)))
