@@ -530,7 +530,8 @@ class Session:
 
     def cells_held(self) -> list[int]:
         """How many values each result has that is fetched in part."""
-        results = [one.result for one in (*self.portals.values(), *self.cursors.values())]
+        results = [one.result for one in self.portals.values()]
+        results += [one.result for one in self.cursors.values()]
         return [one.cells for one in results if one is not None and one.rows]
 
     # ------------------------------------------------------------ what is done, and told
