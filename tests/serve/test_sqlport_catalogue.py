@@ -192,6 +192,12 @@ def test_what_is_too_long_or_no_number_is_refused(sql: str) -> None:
         Catalogue([]).asked(sql, [], [], "ana")
 
 
+def test_what_is_nested_too_deeply_is_refused_in_words() -> None:
+    with pytest.raises(Wrong) as error:
+        Catalogue([]).asked("SELECT 1" + "::int" * 1900, [], [], "ana")
+    assert error.value.told["code"] == "54001"
+
+
 BLANKS = "\u00a0\u200b\u2060\ufeff\u3000\u2009\u202f\u205f"
 """Letters that one parser takes for blanks, and another for a part of a name."""
 HIDDEN = [

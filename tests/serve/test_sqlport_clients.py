@@ -287,7 +287,7 @@ def test_every_client_goes_all_the_way(
     assert sorted(row.partition("|")[0] for row in walk.rows) == ["north", "south"]
     assert walk.again == walk.rows
     assert "rows cannot be shown" in walk.refused
-    assert "epsilon = 1000" in walk.exhausted and "nothing was charged" in walk.exhausted
+    assert "epsilon = 1000" in walk.exhausted and "othing was charged" in walk.exhausted
     assert server.charges() == before + 1
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lastbit.serve.sqlport.asking import Statement
+from lastbit.serve.sqlport.asking import Result, Statement
 from lastbit.serve.sqlport.lexing import statements, words
 from lastbit.serve.sqlport.messages import Column, later_message
 from lastbit.serve.sqlport.options import Options, WrongOption, assignment
@@ -291,22 +291,36 @@ def test_a_text_is_bounded() -> None:
         assert error["C"] == "54000"
 
 
+async def turns_of_others(sent: bytes, door: FakeDoor) -> int:
+    """How often somebody else has their turn while this is answered."""
+    count = 0
+
+    async def other() -> None:
+        nonlocal count
+        while True:
+            count += 1
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(other())
+    await served(LOGIN + sent, door)
+    task.cancel()
+    return count
+
+
 def test_others_have_their_turn_between_messages() -> None:
-    async def turns() -> int:
-        count = 0
+    sent = SYNC * 500 + query("SET work_mem = 1;" * 100)
+    assert asyncio.run(turns_of_others(sent, FakeDoor())) > 600
 
-        async def other() -> None:
-            nonlocal count
-            while True:
-                count += 1
-                await asyncio.sleep(0)
 
-        task = asyncio.create_task(other())
-        await served(LOGIN + SYNC * 500 + query("SET work_mem = 1;" * 100), FakeDoor())
-        task.cancel()
-        return count
+@pytest.mark.parametrize(("rows", "columns"), [(20_000, 10), (500, 400), (100, 2_000)])
+def test_others_have_their_turn_between_rows(rows: int, columns: int) -> None:
+    class Large(FakeAsking):
+        async def answered(self, *_: object, **__: object) -> Result:
+            return Result(columns=(Column("n", 20),) * columns, rows=[[1] * columns] * rows)
 
-    assert asyncio.run(turns()) > 600
+    door = FakeDoor()
+    door.fake = Large()
+    assert asyncio.run(turns_of_others(query("SELECT 1"), door)) >= rows * columns // 2_000
 
 
 def test_what_was_sent_is_not_begun_once_the_client_has_hung_up() -> None:

@@ -12,7 +12,9 @@ import pytest
 
 from lastbit.serve.settings import Settings
 from lastbit.serve.sqlport import port as ports, wires
-from lastbit.serve.sqlport.messages import Malformed
+from lastbit.serve.sqlport.asking import Result
+from lastbit.serve.sqlport.commands import Cursor
+from lastbit.serve.sqlport.messages import Column, Malformed
 from lastbit.serve.sqlport.port import SqlPort, tls_context
 from lastbit.serve.sqlport.problems import SqlError
 from lastbit.serve.sqlport.session import Gone, Session
@@ -291,6 +293,27 @@ def test_one_principal_has_so_many_connections(monkeypatch: pytest.MonkeyPatch) 
         assert error.value.code == "53300" and error.value.fatal
         port.enter(fresh, "ben")
         assert len({one.number for one in sessions}) == 4
+        let_go(port)
+
+    run(work)
+
+
+def test_all_sessions_of_a_principal_hold_within_one_bound() -> None:
+    async def work() -> None:
+        port, (*mine, other) = door_of(*["ana"] * 7, "ben")
+        held = Result(columns=(Column("n", 20),), rows=[[1]] * 90_000)
+        for session, principal in ((one, "ana") for one in mine):
+            session.principal = principal
+            session.cursors["c"] = Cursor(held)
+        other.principal = "ben"
+        assert port.cells_of("ana") == 630_000 and port.cells_of("ben") == 0
+        with pytest.raises(SqlError) as error:
+            mine[0].check_held()
+        assert error.value.code == "54000"
+        other.check_held()
+        for session in mine[:2]:
+            session.cursors.clear()
+        mine[0].check_held()
         let_go(port)
 
     run(work)

@@ -200,7 +200,11 @@ class Catalogue:
         given = values
         if given is None:  # only columns are asked for
             given = [_EXAMPLES.get(number, "") for number in numbers]
-        spelled = rewriting.rewritten(tree, self._relations, given, user)
+        try:
+            spelled = rewriting.rewritten(tree, self._relations, given, user)
+        except RecursionError:
+            problem = "this question about the catalogue is nested too deeply"
+            raise Wrong("54001", problem, hint="write it with fewer casts and brackets") from None
         cursor = self._database.cursor()
         try:
             check_read(cursor, spelled, self._relations)

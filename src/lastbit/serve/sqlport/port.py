@@ -128,6 +128,11 @@ class SqlPort(WireServer):
         _LOG.info("%s SQL connected", principal)
         return process, client.secret
 
+    def cells_of(self, principal: str) -> int:
+        """How many values the sessions of a principal hold."""
+        mine = (one.session for one in self._clients.values() if one.principal == principal)
+        return sum(sum(session.cells_held()) for session in mine)
+
     def leave(self, session: Session) -> None:
         """A session has ended."""
         for process, client in list(self._by_process.items()):

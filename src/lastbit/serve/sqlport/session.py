@@ -7,9 +7,10 @@ Law      a session goes first packet -> (TLS) -> password -> ready, and takes on
 Theorem  (bounded)  A session keeps at most `_MOST_STATEMENTS` statements and as many portals, of
          `_MOST_KEPT` bytes together with names, types and values, `_MOST_HELD` results that are
          fetched in part, of `_MOST_CELLS` values and one result more, the settings of `options.py`,
-         and a message of at most `MOST_BYTES`
-Law      between two messages, and two statements of a text, others have their turn, and what is
-         written is taken by the client. A text has at most `_MOST_TEXT` letters and
+         and a message of at most `MOST_BYTES`. All sessions of a principal hold
+         `_MOST_OF_PRINCIPAL` values, and the results besides that they waited for then
+Law      between two messages, two statements of a text, and a few rows, others have their turn, and
+         what is written is taken by the client. A text has at most `_MOST_TEXT` letters and
          `_MOST_IN_TEXT` statements; long messages are counted by principal (`Asking.pace`), and so
          are short ones that name a long statement
 Theorem  (hostile)  Whatever bytes come, a session ends or goes on; it charges for a SELECT with a
@@ -44,7 +45,9 @@ from lastbit.serve.sqlport.values import SIZES, encoded, parameter
 DATABASE = "lastbit"
 LOGIN_SECONDS, IDLE_SECONDS = 10.0, 3600.0
 _MOST_STATEMENTS, _MOST_KEPT = 500, 1 << 20
-_MOST_HELD, _MOST_CELLS, _ROWS_AT_ONCE = 10, 100_000, 500
+_MOST_HELD, _MOST_CELLS, _CELLS_AT_ONCE = 10, 100_000, 2_000
+_MOST_OF_PRINCIPAL = 500_000
+"""Values that all sessions of one principal hold, about 60 bytes each."""
 _MOST_TEXT, _MOST_IN_TEXT = 1 << 16, 100
 _MOST_PARAMETERS = 1000
 _LOG = logging.getLogger("lastbit.serve")
@@ -85,6 +88,9 @@ class Door(Protocol):
 
     def enter(self, session: Session, principal: str) -> tuple[int, bytes]:
         """Take a session in; its number and key for cancelling. Refused where there are many."""
+
+    def cells_of(self, principal: str) -> int:
+        """How many values the sessions of a principal hold."""
 
     def leave(self, session: Session) -> None: ...
     def cancel(self, process: int, secret: bytes) -> None: ...
@@ -516,12 +522,17 @@ class Session:
 
     def check_held(self) -> None:
         """Refuse, before anything is paid, one more result where many are fetched in part."""
-        portals = (portal.result for portal in self.portals.values())
-        cursors = (cursor.result for cursor in self.cursors.values())
-        cells = [one.cells for one in (*portals, *cursors) if one is not None and one.rows]
-        if len(cells) >= _MOST_HELD or sum(cells) > _MOST_CELLS:
+        cells = self.cells_held()
+        mine, all_of_mine = sum(cells), self._door.cells_of(self.principal)
+        if len(cells) >= _MOST_HELD or mine > _MOST_CELLS or all_of_mine > _MOST_OF_PRINCIPAL:
             hint = "fetch the rest, or CLOSE ALL"
             raise SqlError("54000", "too many results are fetched in part", hint=hint)
+
+    def cells_held(self) -> list[int]:
+        """How many values each result has that is fetched in part."""
+        results = [one.result for one in self.portals.values()]
+        results += [one.result for one in self.cursors.values()]
+        return [one.cells for one in results if one is not None and one.rows]
 
     # ------------------------------------------------------------ what is done, and told
 
@@ -559,11 +570,13 @@ class Session:
 
     async def _rows(self, result: Result, formats: Sequence[int], start: int, end: int) -> None:
         columns = result.columns or ()
+        at_once = max(_CELLS_AT_ONCE // max(len(columns), 1), 1)
         for place in range(start, end):
             cells = zip(result.rows[place], columns, formats, strict=True)
             self._link.send(wire.data_row([encoded(*cell) for cell in cells]))
-            if place % _ROWS_AT_ONCE == _ROWS_AT_ONCE - 1:
+            if place % at_once == at_once - 1:
                 await self._link.drain()
+                await asyncio.sleep(0)  # to drain takes no turn where the client takes all
 
     def _complete(self, result: Result, count: int) -> None:
         self._link.send(wire.command_complete(result.tag or tag_of(count)))
