@@ -6,7 +6,9 @@ of a list is worked out here, row by row.
 """
 
 from dataclasses import dataclass, replace
+from hashlib import md5
 from itertools import groupby
+from math import inf, nan
 
 from hypothesis import HealthCheck, Phase, assume, given, seed, settings, strategies as st
 
@@ -20,6 +22,7 @@ from lastbit.tables.query.units import ListJoin
 from tests.kernel.unsealing import opened_rows
 from tests.stability.cases import TYPES, Case, cases
 from tests.stability.engine import COLUMNS, LABS, PUBLIC, SECRET
+from tests.stability.reached import OWN, TABLES, ReachedEngine
 from tests.stability.units import UNIT_KINDS, unit_cases
 from tests.tables.connecting import connected
 
@@ -128,6 +131,37 @@ class ListEngine:
         self.fill(private_relation("labs"), labs, LABS)
         found = self.connection.execute(sql).fetchall()
         return opened_rows(case.query, case.measures, spelled, found)
+
+
+# ---------------------------------------------------------------- that reach units through others
+
+
+ITEM_COLUMNS = ("o", *OWN)
+VALUES = {"cat": "aA", "num": (1, -1, 2**70), "x": (0.5, inf, nan), "junk": ("12", "abc", "inf")}
+
+
+def with_lists(tables, column):
+    """The tables in which each item has a list, as its own values say and no others."""
+    place, found = ITEM_COLUMNS.index(column), []
+    for item in tables.items:
+        drawn = md5(repr(item).encode()).digest()
+        among, size = (item[place], None, *VALUES[column]), SIZES[drawn[0] % len(SIZES)]
+        listed = None if size is None else [among[one % len(among)] for one in drawn[1 : 1 + size]]
+        found.append((*item[:place], listed, *item[place + 1 :]))
+    return replace(tables, items=tuple(found))
+
+
+def without_lists(tables, column):
+    """The tables in which each element is an item."""
+    place = ITEM_COLUMNS.index(column)
+    items = ((*i[:place], one, *i[place + 1 :]) for i in tables.items for one in i[place] or ())
+    return replace(tables, items=tuple(items))
+
+
+def reached_engine(column):
+    """Runs cases in which items have lists."""
+    own = {**TABLES[relation()], column: f"{TABLES[relation()][column]}[]"}
+    return ReachedEngine(tables={**TABLES, relation(): own})
 
 
 TEN = 10

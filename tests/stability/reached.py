@@ -229,12 +229,12 @@ def spelled_of(reached, dialect=DUCKDB):
 class ReachedEngine:
     """Runs a case's statement on its tables; `changed` rewrites its text first, for mutants."""
 
-    def __init__(self, dialect=DUCKDB):
-        self.dialect = dialect
+    def __init__(self, dialect=DUCKDB, tables=TABLES):
+        self.dialect, self.tables = dialect, tables
         self.context = connected()
         self.connection = self.context.__enter__()
         self.connection.execute("SET threads = 1")
-        for name, columns in TABLES.items():
+        for name, columns in tables.items():
             fields = ", ".join(f"{identifier(c)} {kind}" for c, kind in columns.items())
             self.connection.execute(f"CREATE TEMP TABLE {identifier(name)} ({fields})")
 
@@ -245,7 +245,7 @@ class ReachedEngine:
         case, spelled = reached.case, spelled_of(reached, self.dialect)
         sql = spelled.sql if changed is None else changed(spelled.sql)
         every = (tables.items, tables.middle, tables.last, case.places, tables.labs)
-        for (name, columns), rows in zip(TABLES.items(), every, strict=True):
+        for (name, columns), rows in zip(self.tables.items(), every, strict=True):
             self.connection.execute(f"DELETE FROM {identifier(name)}")
             if rows:
                 lists = ", ".join(f"unnest(CAST(? AS {kind}[]))" for kind in columns.values())

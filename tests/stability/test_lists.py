@@ -1,14 +1,29 @@
 """Stability by force where UNNEST makes a row of each element of a list (`query/units.py`)."""
 
 import re
+from dataclasses import replace
 from functools import partial
+from itertools import cycle
 
 import duckdb
 import pytest
 
+from tests.stability import reached
 from tests.stability.engine import ByWindow
 from tests.stability.judging import differs, exact, violations
-from tests.stability.lists import KINDS, TEN, ListEngine, elements, spelled_of, ten
+from tests.stability.lists import (
+    KINDS,
+    TEN,
+    ListEngine,
+    asked_of_lists,
+    elements,
+    reached_engine,
+    spelled_of,
+    ten,
+    with_lists,
+    without_lists,
+)
+from tests.stability.reached import joined_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 
@@ -63,6 +78,32 @@ def test_nobody_does_in_many_more_cases(engine, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_bounded_by_windows(windows, extent, kind):
     assert forced(windows, kind, extent.generated(10, 60)) > 10
+
+
+def judged_on_the_way(engine, column, one):
+    """The same of items with lists, which reach their units through other tables."""
+    plain = one.case
+    listed = replace(one, case=asked_of_lists(plain, column))
+    known, found = exact(plain), []
+    for tables in (one.tables, *one.others):
+        found.append(engine.run(listed, with_lists(tables, column)))
+        every = without_lists(with_lists(tables, column), column)
+        rows = joined_rows(every, plain.query, plain.card)
+        assert not known or not differs(plain, rows, found[-1], tables.labs)
+    for other in found[1:]:
+        assert list(violations(listed.case, found[0], other)) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "column"), list(zip(reached.KINDS, cycle(reached.OWN), strict=False))
+)
+def test_nobody_does_where_units_are_reached(extent, kind, column):
+    engine = reached_engine(column)
+    try:
+        for start in range(0, extent.generated(10, 100), TEN):
+            reached.ten(kind, start, partial(judged_on_the_way, engine, column))
+    finally:
+        engine.close()
 
 
 # ---------------------------------------------------------------- mutants
