@@ -17,6 +17,7 @@ import pytest
 
 import lastbit as lb
 from lastbit.errors import CardRefused, EngineFailed, InvalidParameter, LastbitError
+from lastbit.privacy import CHANGE_ONE
 from lastbit.release import Table
 from lastbit.tables import rows_of as question_rows
 from lastbit.tables.backends.duckdb import engine, prepared, preparing
@@ -358,6 +359,73 @@ def test_limits_of_the_card_may_change(tmp_path):
     assert prepared.ROWS in ask(replace(card, max_rows=3))[1]
 
 
+def test_other_keys_are_counted_when_it_is_prepared_again(tmp_path):
+    card = card_in(tmp_path)
+    prepare_rows(card)
+    ward = Column(name="ward", type="text", keys=("w1", "w2"))
+    more = replace(card, columns={**card.columns, "ward": ward})
+    asked = "SELECT ward, count(*) FROM t GROUP BY ward"
+    assert prepared.ROWS not in ask(more, asked)[1]
+    assert prepare_rows(more).made_now and not prepare_rows(more).made_now
+    found, text = ask(more, asked)
+    assert found == ask(unprepared(more), asked)[0] and prepared.ROWS in text
+    assert not prepare_rows(card).made_now  # fewer counts are among these
+    assert len(os.listdir(card.prepared)) == 2
+
+
+HOSTILE_NAMES = (
+    *("u", "n", "k", "lo", "hi", "every", "b", "c", "t", "c0", "c1", "c2", "m0", "m1", "m"),
+    *("e", "r", "h", "s", "x0", "w", "place", "g1", "v1", "block", "bin"),
+)
+
+
+@pytest.mark.parametrize("unit", ["u", "k", "c1", "m0", "r"])
+def test_columns_may_have_the_names_that_statements_use(tmp_path, unit):
+    listed = enumerate(HOSTILE_NAMES, start=3)
+    columns = ", ".join(f'(i * {place}) % {place + 2} AS "{name}"' for place, name in listed)
+    path = write_rows(tmp_path / "odd.parquet", rows=f"SELECT {columns}", count=400)
+    keys, bounds = tuple(range(4)), (Fraction(0), Fraction(5))
+    known = {
+        name: Column(name=name, type="integer", keys=keys if place % 3 else None, bounds=bounds)
+        for place, name in enumerate(HOSTILE_NAMES)
+    }
+    source = Source(kind="parquet", paths=(path,))
+    card = replace(
+        card_in(tmp_path), source=source, unit=unit, columns=known, private={}, public={}
+    )
+    prepare_rows(card)
+    grouped = (f'SELECT "{one}", count(*), sum("c0") FROM t GROUP BY "{one}"' for one in known)
+    for sql in ('SELECT count(*), sum("c1"), sum("k"), sum("n") FROM t', *grouped):
+        assert ask(card, sql)[0] == ask(unprepared(card), sql)[0]
+
+
+@pytest.mark.parametrize("kind", ["integer", "text"])
+def test_units_that_are_written_in_several_ways(tmp_path, kind):
+    """One as the card reads them, or several, or none."""
+    units = ["1", "01", " 1", "1.0", "1.4", "-0", "0", "nan", "inf", "", "x", "\u00e9", "e\u0301"]
+    units += ["9223372036854775808", "A" * 5000, "1e0", "1_0"]
+    lines = [f'"{units[i * i % 17]}",{"abc"[i % 3]},{i % 5 - 1}' for i in range(600)]
+    rows = tmp_path / "odd.csv"
+    rows.write_text("\n".join(["who,cat,x", *lines, "short", ""]), encoding="utf-8")
+    columns = {
+        "who": Column(name="who", type=kind),
+        "cat": Column(name="cat", type="text", keys=("a", "b", None)),
+        "x": Column(name="x", type="number", bounds=(Fraction(0), Fraction(3))),
+    }
+    source = Source(kind="csv", paths=(str(rows),))
+    card = card_in(tmp_path, source=source, columns=columns, private={}, public={})
+    prepare_rows(card)
+    asked = (
+        "SELECT count(*), count(DISTINCT who) FROM t",
+        "SELECT cat, count(*), sum(x), median(x), count(DISTINCT who) FROM t GROUP BY cat",
+        "SELECT cat, count(DISTINCT who) FROM t WHERE x > 1 AND who IS NOT NULL GROUP BY cat",
+    )
+    for limits in ({}, {"max_rows": 1}, {"max_groups": 1}, {"neighbours": CHANGE_ONE}):
+        changed = replace(card, **limits)
+        for sql in asked:
+            assert ask(changed, sql)[0] == ask(unprepared(changed), sql)[0]
+
+
 def test_wrong_numbers_are_not_kept(tmp_path, monkeypatch):
     """Mutants of what is written: each must be found by counting again."""
     card = card_in(tmp_path)
@@ -381,7 +449,8 @@ def test_wrong_numbers_are_not_kept(tmp_path, monkeypatch):
         )
         with pytest.raises(EngineFailed, match="not those of the source"):
             prepare_rows(card)
-        assert os.listdir(card.prepared) == []
+        assert not os.path.lexists(card.prepared)
+        ask(card)  # of the source, as before
     monkeypatch.setattr(preparing, "numbered_rows", right)
     assert prepare_rows(card).made_now
 
@@ -396,7 +465,7 @@ def test_a_source_that_changes_meanwhile_is_not_noted(tmp_path, monkeypatch):
     monkeypatch.setattr(preparing, "_check_written", changing)
     with pytest.raises(EngineFailed, match="changed while it was read"):
         prepare_rows(card)
-    assert os.listdir(card.prepared) == []
+    assert not os.path.lexists(card.prepared)
 
 
 def test_a_folder_among_the_sources_files_is_refused(tmp_path):
@@ -404,7 +473,7 @@ def test_a_folder_among_the_sources_files_is_refused(tmp_path):
     inside = replace(card, prepared=f"{card.source.paths[0]}/part=1/ready")
     with pytest.raises(EngineFailed, match="keep prepared tables apart"):
         prepare_rows(inside)
-    assert os.listdir(inside.prepared) == []
+    assert not os.path.lexists(inside.prepared)
 
 
 KILLED = """

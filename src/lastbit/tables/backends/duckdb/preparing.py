@@ -92,9 +92,9 @@ def make_rows(card: DataCard, scans: Iterable[Scan], tell: Tell) -> PreparedStat
     try:
         with suppress(FileExistsError):
             os.mkdir(folder, 0o700)
-        with _locked(folder):
+        with _locked(folder), _kept_unless_empty(folder):
             _remove_parts(folder)
-            whole = _is_whole(card)
+            whole = _is_whole(card, counts)
             if not whole:
                 _make(card, folder, counts, tell)
             _remove_old(folder, read_note(folder).file)
@@ -162,11 +162,22 @@ def _locked(folder: str) -> Iterator[None]:
         yield
 
 
-def _is_whole(card: DataCard) -> bool:
-    """Whether what is there is of this state, by all of its bytes."""
+@contextmanager
+def _kept_unless_empty(folder: str) -> Iterator[None]:
+    """What could not be made leaves no folder: where one is, its rows are read or refused."""
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # it is not empty
+            os.rmdir(folder)
+
+
+def _is_whole(card: DataCard, counts: Mapping[str, str]) -> bool:
+    """Whether what is there is of this state, by all of its bytes, with all of these counts."""
     with suppress(InvalidParameter, OSError), ExitStack() as held:
         there, _ = prepared_rows(card, held)
-        return verify(there, read_note(card.prepared or ""))
+        note = read_note(card.prepared or "")
+        return counts.keys() <= set(note.counts) and verify(there, note)
     return False
 
 
