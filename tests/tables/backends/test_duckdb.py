@@ -401,7 +401,17 @@ def test_fingerprints(tmp_path):
     assert len(set(prints)) == 3
 
 
-LISTS = (None, [], [None], ["a"], ["a", "b"], ["b", "a"], [None, "a"], ["a", None], [None, None])
+LISTS: tuple[list[str | None] | None, ...] = (
+    None,
+    [],
+    [None],
+    ["a"],
+    ["a", "b"],
+    ["b", "a"],
+    [None, "a"],
+    ["a", None],
+    [None, None],
+)
 
 
 def test_fingerprints_of_lists_tell_every_two_rows_apart():
