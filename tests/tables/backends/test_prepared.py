@@ -394,7 +394,11 @@ def test_columns_may_have_the_names_that_statements_use(tmp_path, unit):
         card_in(tmp_path), source=source, unit=unit, columns=known, private={}, public={}
     )
     prepare_rows(card)
-    grouped = (f'SELECT "{one}", count(*), sum("c0") FROM t GROUP BY "{one}"' for one in known)
+    grouped = (
+        f'SELECT "{one}", count(*), sum("c0") FROM t GROUP BY "{one}"'
+        for one in known
+        if one != unit
+    )
     for sql in ('SELECT count(*), sum("c1"), sum("k"), sum("n") FROM t', *grouped):
         assert ask(card, sql)[0] == ask(unprepared(card), sql)[0]
 
