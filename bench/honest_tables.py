@@ -495,7 +495,10 @@ def page(saved: Figures) -> str:
     )
     by_kind = markdown_table(
         "number | truth within the noise interval | numbers | half-width / real error",
-        ((k, percent(f["coverage"]), f["numbers"], f"{f['width']:.2f}") for k, f in kinds.items()),
+        (
+            (k, f"{100 * f['coverage']:.1f} %", f["numbers"], f"{f['width']:.2f}")
+            for k, f in kinds.items()
+        ),
     )
     wrong = "\n".join(f"- {line}" for line in problems(questions, kinds)) or "All of it holds."
     changed = ", with uncommitted changes" if saved["commit"]["dirty"] else ""

@@ -26,8 +26,16 @@ from lastbit.cli.main import main
 
 ROWS = """
 SELECT range // 3 AS patient, ['a', 'b'][1 + range % 2] AS region, range % 90 AS cost,
-       range % 60 AS minutes
+       range % 60 AS minutes, ['a', 'b'][1 + range % 2] || range // 2 % 3 AS district
 FROM range(9_000)
+"""
+AREAS = f"SELECT DISTINCT region, district FROM ({ROWS}) ORDER BY ALL"
+PUBLIC = """
+[public.areas]
+source = "areas.csv"
+[public.areas.columns]
+region = "text"
+district = "text"
 """
 PLACES = "SELECT 52.3 + random() * 0.4 AS lat, 13 + random() * 0.8 AS lon FROM range(50)"
 QUESTIONS = "SELECT COUNT(*) AS n FROM visits; SELECT AVG(cost) FROM visits;"
@@ -131,6 +139,7 @@ def make_files() -> None:
     for name in ("visits.parquet", "visits.csv"):
         duckdb.execute(f"COPY ({ROWS}) TO '{name}'")
     duckdb.execute(f"COPY ({PLACES}) TO 'points.csv'")
+    duckdb.execute(f"COPY ({AREAS}) TO 'areas.csv'")
     Path("questions.sql").write_text(QUESTIONS, "utf-8")
     Path("elsewhere").mkdir()
     for name in ("noise", "votes"):
@@ -143,6 +152,8 @@ def decide_card() -> None:
     card.unlink()
     run(f"card new visits.parquet {DECIDED}")
     card.write_text(card.read_text("utf-8").replace("visits.ledger", "hospital.ledger"), "utf-8")
+    with card.open("a", encoding="utf-8") as more:
+        more.write(PUBLIC)
     run("user add visits.toml --role steward")
     run("budget visits.toml --set")
     run("user add visits.toml ana --role analyst")
@@ -155,6 +166,9 @@ def prepare_for(name: str) -> None:
         Path("visits.toml").unlink(missing_ok=True)
     if name.startswith("user add"):
         run("user remove visits.toml ana")
+    if name == "card prepare":
+        with Path("visits.toml").open("a", encoding="utf-8") as card:
+            card.write('\n[prepared]\npath = "visits.prepared"\n')
     if name == "ledger restore":
         Path("hospital.ledger").unlink()
     text = OF_A_UNIFORM if name.startswith(("verify", "check")) else MODULES["module"]

@@ -166,7 +166,7 @@ def test_files_are_written(folder):
         ((), "--epsilon"),
         (("--rho", "1"), "--rho is not what this table is paid in"),
         (("--epsilon", "1", "--delta", "2"), "--delta"),
-        (("--epsilon", "5"), "nothing was charged"),
+        (("--epsilon", "5"), "Nothing was charged"),
     ],
 )
 def test_a_refusal_charges_nothing_and_says_how_on(arguments, said):

@@ -264,15 +264,18 @@ def _is_section(written: str) -> bool:
 def _card() -> DataCard:
     numbers = (f'[columns.{name}]\ntype = "integer"\nbounds = [0, 9]\n' for name in ("x", "age"))
     others = '[columns.d]\ntype = "date"\n[columns.who]\ntype = "integer"\n'
-    head = '[table]\nname = "t"\nsource = "t.csv"\nneighbours = "add-remove"\n'
+    others += '[columns.codes]\ntype = "text[]"\n'
+    head = '[table]\nname = "t"\nsource = "t.parquet"\nneighbours = "add-remove"\n'
     unit = '[unit]\ncolumn = "who"\nmax_rows = 1\n[budget]\nepsilon = 1\n'
     return card_from(head + unit + "".join(numbers) + others, folder=ROOT)
 
 
 def _is_sql(expression: str) -> bool:
     """Whether a question may have this, of columns of a table."""
-    text = re.sub("column|expression|[.]{3}", "x", expression.replace("AS ...", "AS BIGINT"))
-    for question in (f"SELECT {text} AS n FROM t", f"SELECT SUM({text}) AS n FROM t",
+    text = re.sub(r"UNNEST\([^)]*\)", "UNNEST(codes)", expression.replace("AS ...", "AS BIGINT"))
+    text = re.sub("column|expression|[.]{3}", "x", text)
+    lists = f"SELECT COUNT(*) AS n FROM t, {text} AS u(code)"
+    for question in (lists, f"SELECT {text} AS n FROM t", f"SELECT SUM({text}) AS n FROM t",
                      f"SELECT {text} AS k, COUNT(*) AS n FROM t GROUP BY 1"):  # fmt: skip
         try:
             parsed(question, _card())
