@@ -45,11 +45,12 @@ def test_what_is_typed_into_psql(server: SqlServing) -> None:
 
 
 def _figures_apart(text: str) -> list[str]:
-    """The lines of a text, with the figures of noise and of an account as 0."""
-    return [
-        re.sub(r"-?[0-9.]*[0-9]", "0", line.rstrip()).replace("  0", " 0")
-        for line in text.splitlines()
-    ]
+    """The lines of a text, with the figures of noise and of an account as 0.
+
+    How wide a column is depends on the noise too: runs of blanks and of rules are one.
+    """
+    figures = (re.sub(r"-?[0-9.]*[0-9]", "0", line) for line in text.splitlines())
+    return [re.sub(r"([ -])\1+", r"\1", line).rstrip() for line in figures]
 
 
 def test_what_is_typed_into_r(server: SqlServing) -> None:
