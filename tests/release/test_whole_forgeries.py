@@ -78,7 +78,7 @@ def narrower_cells(record: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]
                     yield f"{part} {place}: {end} {step}", forged(record, [*path, end], step)
             if cell["whole_low"] is not None and cell["whole_high"] is not None:
                 width = cell["whole_high"] - cell["whole_low"]
-                for shift in (width, -width, math.ceil(width / 2) + 1):
+                for shift in filter(None, (width, -width, math.ceil(width / 2) + 1)):
                     ends = {name: cell[name] + shift for name in ("whole_low", "whole_high")}
                     yield f"{part} {place}: {shift}", forged(record, path, {**cell, **ends})
 

@@ -43,6 +43,10 @@ def enclosure(expression: Any, row: Mapping[str, Interval]) -> Enclosed:
     if function in ("least", "greatest") and any(map(_may_be_missing, arguments)):
         function = "coalesce"
     values = [enclosure(argument, row) for argument in arguments]
+    if function == "case" and not _is_null_if(arguments):
+        # a condition that is missing does not hold, and the next one is tried
+        for place in range(0, len(arguments) - 1, 2):
+            values[place] = None if _may_be_missing(arguments[place]) else values[place]
     if None in values and function not in _DECIDE:
         return None
     try:
@@ -50,6 +54,14 @@ def enclosure(expression: Any, row: Mapping[str, Interval]) -> Enclosed:
         return interval
     except (ArithmeticError, TypeError, ValueError):
         return None
+
+
+def _is_null_if(arguments: list[Any]) -> bool:
+    """Whether it is NULLIF(x, y), which is missing where x is."""
+    if len(arguments) != 3 or not isinstance(arguments[0], list):
+        return False
+    missing = isinstance(arguments[1], Mapping) and arguments[1].get("type") == "missing"
+    return missing and arguments[0][:2] == ["=", arguments[2]]
 
 
 def _squared(expression: list[Any]) -> list[Any]:

@@ -46,9 +46,28 @@ def for_intervals(expression: Expression) -> Expression:
         case Call("least" | "greatest", arguments) if any(map(_may_be_missing, arguments)):
             # which leave out what is missing: the value is that of one of the others
             return Call("coalesce", tuple(map(for_intervals, arguments)))
+        case Call("case", arguments) if not _is_null_if(arguments):
+            tests = [_test_for_intervals(test) for test in arguments[:-1:2]]
+            values = [for_intervals(value) for value in arguments[1::2]]
+            pairs = [part for pair in zip(tests, values, strict=False) for part in pair]
+            last = [for_intervals(arguments[-1])] if len(arguments) % 2 else []
+            return Call("case", (*pairs, *last))
         case Call(function, arguments):
             return Call(function, tuple(map(for_intervals, arguments)))
     return expression
+
+
+def _is_null_if(arguments: tuple[Expression, ...]) -> bool:
+    """Whether it is NULLIF(x, y), which is missing where x is."""
+    match arguments:
+        case (Call("=", (one, _)), Constant(None), same):
+            return one == same
+    return False
+
+
+def _test_for_intervals(test: Expression) -> Expression:
+    """A condition; one that may be missing, and then does not hold, is not known to hold."""
+    return Call("is_missing", (test,)) if _may_be_missing(test) else for_intervals(test)
 
 
 def _may_be_missing(expression: Expression) -> bool:
