@@ -36,7 +36,7 @@ def least_shares(tree: LevelTree, *, power: int, given: Sequence[bool]) -> list[
 
     >>> tree = LevelTree((np.array([0] * 50),))
     >>> [round(float(share), 1) for share in least_shares(tree, power=2, given=[False, False])]
-    [0.3, 0.7]
+    [0.5, 0.5]
     """
     number = len(given) - sum(given)
     equal = np.full(number, 1 / number)
