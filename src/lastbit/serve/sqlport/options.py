@@ -280,7 +280,8 @@ def from_startup(words_: str) -> list[tuple[str, str]]:
         elif piece.startswith("-c"):
             piece = piece[2:]
         elif piece.startswith("--"):
-            piece = piece[2:].replace("-", "_")
+            name, equal, value = piece[2:].partition("=")
+            piece = f"{name.replace('-', '_')}{equal}{value}"
         else:
             raise WrongOption("22023", "options are not understood", "-c lastbit.epsilon=0.5")
         name, equal, value = piece.partition("=")
