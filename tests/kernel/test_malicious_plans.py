@@ -82,6 +82,7 @@ def test_less_noise_than_was_paid_for_is_seen() -> None:
             assert not by_rows or overspends(wide) is not None, one.name
 
 
+@pytest.mark.apart  # minutes
 def test_any_plan_is_refused_or_costs_no_more_than_its_price(extent: Extent) -> None:
     genuine, rng = certificates(), random.Random(20_261)
     seen: Counter[str] = Counter()

@@ -131,6 +131,7 @@ def disagreement(table: Any, text: str, connection: Any) -> str | None:
     return None
 
 
+@pytest.mark.apart  # five kinds of sources, half a minute each
 @pytest.mark.parametrize("how", STORED)
 def test_answers_are_those_of_duckdb(how: str, tmp_path: Path, extent: Extent) -> None:
     for number in range(extent.number(1, 20)):
