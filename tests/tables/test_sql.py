@@ -6,7 +6,7 @@ from datetime import date, datetime
 from fractions import Fraction
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 
 from lastbit.errors import QueryRefused
 from lastbit.tables.query.expression import Call, ColumnName, Constant, Expression
